@@ -9,18 +9,18 @@ from dataclasses import dataclass
 import click
 from click.testing import CliRunner
 
-from pt2kit.cli.frame import Result, argument, flag, json_option, option, pairs_option, print_result, subcommand
+from pt2kit.cli.frame import Result, argument, json_option, option, print_result, subcommand
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options of a command that prints what it got."""
 
-    files: tuple[str, ...] = argument("FILE...", nargs=-1)
-    is_strict: bool = flag("Be strict.")
+    files: tuple[str, ...] = argument("[FILE]...")
+    is_strict: bool = option("Be strict.")
     count: int = option("How often.", "--times", "-n", default=1)
-    names: Mapping[str, str] = pairs_option("New names.", form="OLD=NEW")
-    at: Mapping[str, int] = pairs_option("Values.", form="SYMBOL=N")
+    names: Mapping[str, str] = option("New names.", "OLD=NEW")
+    at: Mapping[str, int] = option("Values.", "SYMBOL=N")
     depth: int = option("With --is-strict: how deep.", default=3)
     as_json: bool = json_option()
 

@@ -21,7 +21,7 @@ import click
 
 from pt2kit.cli.common import Refusal, choose_model, open_file, progress, standard_input
 from pt2kit.cli.completion import complete_rules
-from pt2kit.cli.frame import Result, flag, json_option, model_option, option
+from pt2kit.cli.frame import Result, json_option, model_option, option, path_option
 from pt2kit.cli.output import colour, linked, print_json, print_lines
 from pt2kit.cli.several import (
     Answer,
@@ -169,15 +169,13 @@ class Options:
     """Options of `pt2 check`."""
 
     files: tuple[str, ...] = files_argument()
-    payloads: bool = flag("Read all records: compare checksums, look for NaN in the weights.")
-    strict: bool = flag("Treat warnings as errors.")
-    full: bool = flag("List every problem, not only the first few of each rule.")
-    sarif: bool = flag("Print SARIF 2.1.0, for code hosts and editors.")
-    allow: tuple[str, ...] = option(
-        "Accept all findings of these rules.", metavar="RULE[,RULE]", multiple=True, shell_complete=complete_rules
-    )
-    baseline: str | None = option("Accept the findings that this file lists.", type=click.Path(dir_okay=False))
-    write_baseline: bool = flag("Write the findings to the --baseline file.")
+    payloads: bool = option("Read all records: compare checksums, look for NaN in the weights.")
+    strict: bool = option("Treat warnings as errors.")
+    full: bool = option("List every problem, not only the first few of each rule.")
+    sarif: bool = option("Print SARIF 2.1.0, for code hosts and editors.")
+    allow: tuple[str, ...] = option("Accept all findings of these rules.", "RULE[,RULE]", shell_complete=complete_rules)
+    baseline: str | None = path_option("Accept the findings that this file lists.")
+    write_baseline: bool = option("Write the findings to the --baseline file.")
     model: str | None = model_option("; all by default")
     jobs: int = jobs_option()
     as_json: bool = json_option()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -113,26 +113,6 @@ def check_page(page: str | Path | None, force: bool) -> None:
         is_archive = file.read(4) == LOCAL_SIGNATURE
     if is_archive or path.suffix.lower() == ".pt2":
         raise Refusal(f"--html: expected the name of a page, got the archive {path}; pass --force to replace it")
-
-
-def pairs(form: str) -> Callback:
-    """Return the callback of an option whose values are pairs, as a tuple of them.
-
-    Args:
-        form: how a value is written, such as OLD=NEW; the right sides of SYMBOL=N and NS=NUMBER are whole numbers.
-    """
-    is_numeric = form.endswith(("=N", "=NUMBER"))
-
-    def parse(context: click.Context, parameter: click.Parameter, values: Iterable[str]) -> tuple[tuple[str, Any], ...]:
-        sides = []
-        for value in values:
-            left, sign, right = value.partition("=")
-            if not left or not sign or not right or (is_numeric and not is_count(right)):
-                raise click.UsageError(f"{parameter.opts[0]}: expected {form}, got {value!r}")
-            sides.append((left, int(right) if is_numeric else right))
-        return tuple(sides)
-
-    return parse
 
 
 def amount(unit: str, base: int, expected: str) -> Callback:

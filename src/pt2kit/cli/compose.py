@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import click
 
-from pt2kit.cli.common import is_count, one_output, open_file, pairs, write_result
+from pt2kit.cli.common import is_count, one_output, open_file, write_result
 from pt2kit.cli.frame import argument, option, output_option, prove_option
 
 
@@ -16,18 +16,14 @@ class Options:
 
     first: str = argument("FIRST")
     second: str = argument("SECOND")
-    target: str | None = argument("[OUT]", required=False)
+    target: str | None = argument("[OUT]")
     connect: tuple[tuple[str, str], ...] = option(
         "An output of FIRST, by name or number from 0, and the input of SECOND that it becomes.",
-        metavar="OUTPUT=INPUT",
-        multiple=True,
+        "OUTPUT=INPUT",
         required=True,
-        callback=pairs("OUTPUT=INPUT"),
     )
-    prefix: tuple[str, ...] = option(
-        "In front of names of FIRST; given again, of SECOND.", metavar="NAME", multiple=True
-    )
-    name: str = option("Of the new program.", metavar="NAME", default="model", show_default=True)
+    prefix: tuple[str, ...] = option("In front of names of FIRST; given again, of SECOND.", "NAME")
+    name: str = option("Of the new program.", "NAME", default="model", show_default=True)
     output: str | None = output_option()
     prove: bool = prove_option()
 

@@ -15,12 +15,10 @@ from pt2kit.cli.common import choose_model, only_model, open_file, progress
 from pt2kit.cli.frame import (
     Result,
     argument,
-    flag,
     json_option,
     model_option,
     option,
     output_option,
-    pairs_option,
     prove_option,
 )
 from pt2kit.cli.output import print_error, print_lines
@@ -35,22 +33,22 @@ if TYPE_CHECKING:
 class Options:
     """Options of `pt2 convert`."""
 
-    arguments: tuple[str, ...] = argument("SRC... [DST]", nargs=-1, required=True)
-    target: str | None = option("The release or version to convert to.", metavar="TARGET")
-    allow: tuple[str, ...] = option("Accept a loss, by its name.", metavar="NAME", multiple=True)
-    keep: tuple[str, ...] = option("Refuse to lose something that needs no --allow.", metavar="NAME", multiple=True)
-    opset: Mapping[str, int] = pairs_option("The operator set version to have (aten=10).", form="NS=NUMBER")
-    namedtuples: Mapping[str, str] = pairs_option(
+    arguments: tuple[str, ...] = argument("SRC... [DST]")
+    target: str | None = option("The release or version to convert to.", "TARGET")
+    allow: tuple[str, ...] = option("Accept a loss, by its name.", "NAME")
+    keep: tuple[str, ...] = option("Refuse to lose something that needs no --allow.", "NAME")
+    opset: Mapping[str, int] = option("The operator set version to have (aten=10).", "NS=NUMBER")
+    namedtuples: Mapping[str, str] = option(
         "The name a named tuple is registered under, for files of torch 2.1 to 2.3, which do not have it.",
         "--namedtuple",
-        form="CLASS=NAME",
+        "CLASS=NAME",
     )
     form: str | None = option("Write another format; it needs jax.", "--to", type=click.Choice(["stablehlo"]))
-    at: Mapping[str, int] = pairs_option("With --to: the value of a symbol; repeatable.", form="SYMBOL=N")
-    report: bool = flag("Print everything that changed or was lost.")
-    store: bool = flag("Store the JSON instead of deflating it.")
-    normalize: bool = flag("Number process addresses: reproducible exports.")
-    dry_run: bool = flag("Write nothing; report what would be done.")
+    at: Mapping[str, int] = option("With --to: the value of a symbol; repeatable.", "SYMBOL=N")
+    report: bool = option("Print everything that changed or was lost.")
+    store: bool = option("Store the JSON instead of deflating it.")
+    normalize: bool = option("Number process addresses: reproducible exports.")
+    dry_run: bool = option("Write nothing; report what would be done.")
     output: str | None = output_option("DST", "file or folder")
     prove: bool = prove_option()
     model: str | None = model_option("; all by default")

@@ -14,11 +14,11 @@ from pt2kit.cli.common import SECONDS, check_page, choose_model, open_file, prog
 from pt2kit.cli.frame import (
     Result,
     argument,
-    flag,
     force_option,
     json_option,
     memory_option,
     option,
+    path_option,
     print_result,
 )
 from pt2kit.cli.output import colour, print_lines, width
@@ -36,29 +36,25 @@ STYLES: Final = {"+ ": "green", "- ": "red", "~ ": "yellow", "@ ": "cyan"}
 class Options:
     """Options of `pt2 diff`."""
 
-    files: tuple[str, ...] = argument("OLD NEW", nargs=-1, required=True)
-    no_tensors: bool = flag("Don't compare the data of weights and constants.")
-    no_metadata: bool = flag("Don't compare stack traces and the like.")
-    names: bool = flag("Compare the names of nodes and values, too.")
-    order: bool = flag("Compare the order of nodes, too.")
+    files: tuple[str, ...] = argument("OLD NEW")
+    no_tensors: bool = option("Don't compare the data of weights and constants.")
+    no_metadata: bool = option("Don't compare stack traces and the like.")
+    names: bool = option("Compare the names of nodes and values, too.")
+    order: bool = option("Compare the order of nodes, too.")
     model: tuple[str, ...] = option(
-        "Compare this program with that one; by default those of equal names, then those of equal digests.",
-        metavar="OLD[=NEW]",
-        multiple=True,
+        "Compare this program with that one; by default those of equal names, then those of equal digests.", "OLD[=NEW]"
     )
-    full: bool = flag("Leave nothing out.")
-    html: str | None = option(
-        "Write a page with everything.", "--output", "-o", "--html", type=click.Path(dir_okay=False)
-    )
+    full: bool = option("Leave nothing out.")
+    html: str | None = path_option("Write a page with everything.", "--output", "-o", "--html")
     force: bool = force_option(is_page=True)
-    textconv: bool = flag("Print one file as text that git can compare.")
-    run: bool = flag("Run both with NumPy and compare what they compute.")
-    against: str | None = option("With --run and one file: PyTorch, or recorded outputs.", metavar="torch|FILE")
-    input: tuple[str, ...] = option("With --run: an input, as of `pt2 run`.", metavar="NAME=VALUE", multiple=True)
+    textconv: bool = option("Print one file as text that git can compare.")
+    run: bool = option("Run both with NumPy and compare what they compute.")
+    against: str | None = option("With --run and one file: PyTorch, or recorded outputs.", "torch|FILE")
+    input: tuple[str, ...] = option("With --run: an input, as of `pt2 run`.", "NAME=VALUE")
     seed: int = option(
         "With --run: seed of random inputs and operators.  [default: 0]", type=click.IntRange(0), default=0
     )
-    timeout: float = option("With --run: stop then.  [default: 600]", type=SECONDS, default=600.0, metavar="SECONDS")
+    timeout: float = option("With --run: stop then.  [default: 600]", "SECONDS", type=SECONDS, default=600.0)
     max_memory: int | None = memory_option("With --run: memory to use, such as 4G.")
     as_json: bool = json_option()
 

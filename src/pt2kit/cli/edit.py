@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
-from pt2kit.cli.common import choose_model, is_count, one_output, open_file, pairs, write_result
+from pt2kit.cli.common import choose_model, is_count, one_output, open_file, write_result
 from pt2kit.cli.completion import complete_nodes, complete_weights
 from pt2kit.cli.frame import (
     Result,
     argument,
     external_option,
-    flag,
     json_option,
     model_option,
     option,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 Done: TypeAlias = tuple[str, int]
 """Description of an edit, and the number of places it changed."""
 
-_PAIRS: Final = ("OLD=NEW", "SYMBOL=N")
 _DYNAMIC: Final = re.compile(
     r"(?P<input>\w+)\.(?P<dim>\d{1,2})=(?:(?P<name>[A-Za-z_]\w*)(?::(?=\d)|$))?(?:(?P<low>\d{1,18})\.\.(?P<high>\d{1,18})?)?",
     re.ASCII,
@@ -152,21 +150,23 @@ class Edit:
             yield label.format(*sides), count if isinstance(count, int) else 1
 
 
-def _edit(form: str, help: str, make: str | Callable[..., Any] = "", label: str = "", **settings: Any) -> Any:
+def _edit(form: str, help: str, make: str | Callable[..., Any], label: str = "", *flags: str, **settings: Any) -> Any:
     """Declare a field whose values are edits; as `option`.
 
     Args:
-        form: how a value is written; OLD=NEW and SYMBOL=N are pairs.
+        form: how a value is written.
         help: the help text.
         make: as in `Edit`.
         label: as in `Edit`.
-        settings: `make_all` of `Edit`, the `flag` if it is not that of the field, and arguments of `click.option`.
+        flags: the flags.
+        settings: further arguments of `click.option`.
     """
-    edit = Edit(make, label, settings.pop("make_all", None))
-    if form in _PAIRS:
-        settings["callback"] = pairs(form)
-    flags = [settings.pop("flag")] if "flag" in settings else []
-    return option(help, *flags, metavar=form, about=edit, **{"multiple": True, **settings})
+    return option(help, form, *flags, about=Edit(make, label), **settings)
+
+
+def _edit_all(form: str, help: str, make_all: Callable[[Editor, Sequence[str]], Iterator[Done]]) -> Any:
+    """Declare a field whose values are one edit together; as `option`."""
+    return option(help, form, about=Edit(make_all=make_all))
 
 
 def _list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -183,10 +183,8 @@ class Options:
     """Options of `pt2 edit`; edits are made in the order of the fields."""
 
     source: str = argument("FILE")
-    target: str | None = argument("[OUT]", required=False)
-    program: str | None = _edit(
-        "TEXT", "Replace the program by one in text form.", _replace_program, "program", multiple=False
-    )
+    target: str | None = argument("[OUT]")
+    program: str | None = _edit("TEXT", "Replace the program by one in text form.", _replace_program, "program")
     weights: tuple[str, ...] = _edit("SOURCE", "Replace weights by those of a .safetensors or .pt2.", _load_weights)
     rename_input: tuple[tuple[str, str], ...] = _edit("OLD=NEW", "Rename an input.", "rename_input")
     rename_output: tuple[tuple[str, str], ...] = _edit("OLD=NEW", "Rename an output.", "rename_output")
@@ -194,31 +192,24 @@ class Options:
     operator: tuple[tuple[str, str], ...] = _edit(
         "OLD=NEW", "Call another operator instead.", _rename_operator, "{} to {}"
     )
-    drop_output: tuple[str, ...] = _edit(
-        "OUTPUT", "Remove an output, by number from 0 or name.", make_all=_drop_outputs
-    )
+    drop_output: tuple[str, ...] = _edit_all("OUTPUT", "Remove an output, by number from 0 or name.", _drop_outputs)
     add_output: tuple[str, ...] = _edit(
         "VALUE", "Return an additional value.", "add_output", shell_complete=complete_nodes
     )
     specialize: tuple[tuple[str, int], ...] = _edit("SYMBOL=N", "Set a symbol to a number.", "specialize", "{} is {}")
-    dynamic: tuple[str, ...] = _edit("DIM=RANGE", "Make a dimension dynamic: x.0=batch:1..64.", make_all=_make_dynamic)
+    dynamic: tuple[str, ...] = _edit_all("DIM=RANGE", "Make a dimension dynamic: x.0=batch:1..64.", _make_dynamic)
     sample_inputs: str | None = _edit(
-        *("FILE.npz", "Store sample inputs: one array for each input.", _set_sample_inputs, "sample inputs"),
-        multiple=False,
+        "FILE.npz", "Store sample inputs: one array for each input.", _set_sample_inputs, "sample inputs"
     )
     to: str | None = _edit(
-        *("DTYPE", "Compute in another float type: inputs, weights, results.", _pass("compute_in"), "compute in {}"),
-        multiple=False,
+        "DTYPE", "Compute in another float type: inputs, weights, results.", _pass("compute_in"), "compute in {}"
     )
     cast: str | None = _edit(
-        *("DTYPE", "Store float parameters and buffers in another type.", _pass("cast_weights"), "cast to {}"),
-        multiple=False,
+        "DTYPE", "Store float parameters and buffers in another type.", _pass("cast_weights"), "cast to {}"
     )
     device: tuple[str, ...] = _edit("[OLD=]NEW", "Rewrite devices; all of them without OLD=.", _move)
     # A keyword of Python cannot be the name of a field.
-    run_pass: tuple[str, ...] = _edit(
-        "NAME", "Run a pass; `--list-passes` names them.", _run_pass, "pass {}", flag="--pass"
-    )
+    run_pass: tuple[str, ...] = _edit("NAME", "Run a pass; `--list-passes` names them.", _run_pass, "pass {}", "--pass")
     drop_input: tuple[str, ...] = _edit("INPUT", "Remove an input that nothing uses.", "drop_input")
     drop_weight: tuple[str, ...] = _edit(
         "WEIGHT", "Remove a weight that nothing uses.", "drop_weight", shell_complete=complete_weights
@@ -226,7 +217,7 @@ class Options:
     list_passes: bool = option("List the passes and exit.", is_flag=True, is_eager=True, callback=_list_passes)
     output: str | None = output_option()
     external: str | None = external_option()
-    skeleton: bool = flag("Omit weight data.")
+    skeleton: bool = option("Omit weight data.")
     prove: bool = prove_option()
     model: str | None = model_option()
     as_json: bool = json_option()

@@ -78,7 +78,7 @@ def generated() -> dict[str, Any]:
 class Options:
     """Options of `pt2 explain`."""
 
-    rules: tuple[str, ...] = argument("[RULE]...", nargs=-1, type=None, shell_complete=complete_rules)
+    rules: tuple[str, ...] = argument("[RULE]...", type=None, shell_complete=complete_rules)
     as_json: bool = json_option()
 
 

@@ -21,7 +21,7 @@ class Options:
     """Options of `pt2 extra`."""
 
     file: str = argument("FILE")
-    names: tuple[str, ...] = argument("[NAME]...", nargs=-1, type=None)
+    names: tuple[str, ...] = argument("[NAME]...", type=None)
     folder: str | None = option(
         "Write files to a folder, printing none.", "--output", "-o", "--to", type=click.Path(file_okay=False)
     )

@@ -18,13 +18,13 @@ class Options:
     """Options of `pt2 extract`."""
 
     source: str = argument("FILE")
-    target: str | None = argument("[OUT]", required=False)
-    module: str | None = option("The path of a module.", metavar="PATH", shell_complete=complete_modules)
+    target: str | None = argument("[OUT]")
+    module: str | None = option("The path of a module.", "PATH", shell_complete=complete_modules)
     from_value: tuple[str, ...] = option(
-        "A value that becomes an input; repeatable.", metavar="VALUE", multiple=True, shell_complete=complete_nodes
+        "A value that becomes an input; repeatable.", "VALUE", shell_complete=complete_nodes
     )
     to_value: tuple[str, ...] = option(
-        "A value that becomes an output; repeatable.", metavar="VALUE", multiple=True, shell_complete=complete_nodes
+        "A value that becomes an output; repeatable.", "VALUE", shell_complete=complete_nodes
     )
     output: str | None = output_option()
     prove: bool = prove_option()

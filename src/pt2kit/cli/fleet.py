@@ -23,12 +23,10 @@ from pt2kit.cli.common import bar_of, bytes_amount, check_page
 from pt2kit.cli.frame import (
     Result,
     argument,
-    flag,
     force_option,
     json_option,
     load_command,
     option,
-    pairs_option,
     parameters,
     print_result,
     subcommand,
@@ -105,28 +103,25 @@ command = Works("fleet", callback=_fleet, **help_texts(_fleet))
 
 
 def _storage_option() -> Any:
-    return pairs_option("An option of the file system (fsspec).")
+    return option("An option of the file system (fsspec).", "NAME=VALUE")
 
 
 @dataclass(frozen=True, slots=True)
 class SharedOptions:
     """Options of all commands of `pt2 fleet` that run on files; each has some of the single command of its name."""
 
-    targets: tuple[str, ...] = argument("TARGETS...", nargs=-1, required=True, type=None)
+    targets: tuple[str, ...] = argument("TARGETS...", type=None)
     out: str = option(
-        "Folder for the dataset and for written files; or a URL.",
-        *("--output", "-o", "--out"),
-        metavar="DIR",
-        required=True,
+        "Folder for the dataset and for written files; or a URL.", "--output", "-o", "--out", "DIR", required=True
     )
-    scheduler: str | None = option("A Dask scheduler; without it, processes on this machine.", metavar="ADDRESS")
-    workers: int | None = option("Processes on this machine; as many as cores.", type=click.IntRange(1), metavar="N")
-    resume: bool = flag("Continue the dataset in DIR; skip files that have a row.")
-    again: tuple[str, ...] = option("With --resume: repeat files of this outcome.", multiple=True, metavar="OUTCOME")
+    scheduler: str | None = option("A Dask scheduler; without it, processes on this machine.", "ADDRESS")
+    workers: int | None = option("Processes on this machine; as many as cores.", "N", type=click.IntRange(1))
+    resume: bool = option("Continue the dataset in DIR; skip files that have a row.")
+    again: tuple[str, ...] = option("With --resume: repeat files of this outcome.", "OUTCOME")
     timeout: float = option(
-        "Time limit of one file (600).", type=click.FloatRange(0, min_open=True), default=600.0, metavar="SECONDS"
+        "Time limit of one file (600).", "SECONDS", type=click.FloatRange(0, min_open=True), default=600.0
     )
-    memory: int = option("Memory limit of one file (4G).", default="4G", metavar="BYTES", callback=bytes_amount)
+    memory: int = option("Memory limit of one file (4G).", "BYTES", default="4G", callback=bytes_amount)
     storage: Mapping[str, str] = _storage_option()
     as_json: bool = json_option()
 
@@ -189,9 +184,7 @@ class ReportOptions:
     """Options of `pt2 fleet report`."""
 
     folder: str = argument("DIR", type=None)
-    html: str | None = option(
-        "Write a self-contained page with bars instead.", "--output", "-o", "--html", metavar="FILE"
-    )
+    html: str | None = option("Write a self-contained page with bars instead.", "--output", "-o", "--html", "FILE")
     storage: Mapping[str, str] = _storage_option()
     force: bool = force_option(is_page=True)
     as_json: bool = json_option()

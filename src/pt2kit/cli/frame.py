@@ -13,20 +13,24 @@ The parsed command line is one object, which functions and other processes get w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from pt2kit.cli.common import FILE, bytes_amount, pairs
+from pt2kit.cli.common import FILE, Callback, bytes_amount, is_count
 from pt2kit.cli.completion import complete_models
 from pt2kit.cli.output import colour, help_texts, print_json, print_lines
 from pt2kit.messages import printable
 
 Options = TypeVar("Options")
+
+_OPTIONAL: Final = re.compile(r"\[\w+\](?:\.\.\.)?")
+"""Name of an argument that may be missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,86 +72,124 @@ def by_program(found: Mapping[str, Iterable[str]], *, named: bool = False) -> It
         yield from lines
 
 
-def option(help: str, *flags: str, about: Any = None, **settings: Any) -> Any:
-    """Declare a field whose value is an option; its flag follows from the name of the field if none is passed.
+def option(help: str, *words: str, about: Any = None, **settings: Any) -> Any:
+    """Declare a field whose value is an option.
+
+    The type of the field says how it is passed: `bool` is a flag, a tuple of any length may be repeated, a mapping or
+    pairs are texts with "=" inside.
 
     Args:
         help: its help text; an option whose help begins with "With --flag:" is refused without that flag.
-        flags: the flags, such as `--output` and `-o`.
+        words: its flags, such as `--output` and `-o`, by default the name of the field; and the name of its value in
+            the help, such as FILE.
         about: metadata of the field, for the command itself.
         settings: further arguments of `click.option`.
     """
 
-    def make(name: str) -> click.Parameter:
-        return click.Option([name, *(flags or (f"--{name.replace('_', '-')}",))], help=help, **settings)
+    def make(name: str, kind: str) -> click.Parameter:
+        flags = [word for word in words if word.startswith("-")] or [f"--{name.replace('_', '-')}"]
+        metavar = next((word for word in words if not word.startswith("-")), None)
+        return click.Option([name, *flags], help=help, metavar=metavar, **{**_passed(kind, str(metavar)), **settings})
 
     return field(metadata={"click": make, "about": about})
 
 
-def flag(help: str, *flags: str) -> Any:
-    """Declare a field that is true if its flag is passed; as `option`."""
-    return option(help, *flags, is_flag=True)
+def _passed(kind: str, form: str) -> dict[str, Any]:
+    """Return how click passes an option whose field has a type."""
+    if kind == "bool":
+        return {"is_flag": True}
+    if kind.startswith(("Mapping[", "tuple[tuple[")):
+        return {"multiple": True, "callback": pairs(form, kind)}
+    if kind.startswith("tuple["):
+        return {"multiple": True} if kind.endswith("...]") else {"nargs": 2}
+    return {}
 
 
-def pairs_option(help: str, *flags: str, form: str = "NAME=VALUE", **settings: Any) -> Any:
-    """Declare a field whose values are pairs, parsed to a dict as `pairs` does; as `option`."""
-    parse = pairs(form)
+def pairs(form: str, kind: str) -> Callback:
+    """Return the callback of an option whose values are pairs, as a tuple of them, or as a dict.
 
-    def parsed(context: click.Context, parameter: click.Parameter, values: Iterable[str]) -> dict[str, Any]:
+    Args:
+        form: how a value is written, such as OLD=NEW.
+        kind: the type of its field; right sides may be whole numbers, and a mapping has each left side once.
+    """
+    is_numeric, is_mapping = ", int]" in kind, kind.startswith("Mapping")
+
+    def parse(context: click.Context, parameter: click.Parameter, values: Iterable[str]) -> Any:
+        sides: list[tuple[str, Any]] = []
+        for value in values:
+            left, sign, right = value.partition("=")
+            if not left or not sign or not right or (is_numeric and not is_count(right)):
+                raise click.UsageError(f"{parameter.opts[0]}: expected {form}, got {value!r}")
+            sides.append((left, int(right) if is_numeric else right))
         found: dict[str, Any] = {}
-        for left, right in parse(context, parameter, values):
+        for left, right in sides if is_mapping else ():
             if found.setdefault(left, right) != right:
                 raise click.UsageError(f"{parameter.opts[0]}: expected {left!r} once, got {found[left]} and {right}")
-        return found
+        return found if is_mapping else tuple(sides)
 
-    return option(help, *flags, metavar=form, multiple=True, callback=parsed, **settings)
+    return parse
 
 
 def argument(metavar: str, **settings: Any) -> Any:
-    """Declare a field whose value is an argument: a path, a URL or -, unless `settings` say otherwise."""
-    return field(metadata={"click": lambda name: click.Argument([name], metavar=metavar, **{"type": FILE, **settings})})
+    """Declare a field whose value is an argument: a path, a URL or -, unless `settings` say otherwise.
+
+    A tuple takes all that follow; a name in brackets alone, such as `[OUT]`, is not required.
+    """
+    required = _OPTIONAL.fullmatch(metavar) is None
+
+    def make(name: str, kind: str) -> click.Parameter:
+        nargs = -1 if kind.startswith("tuple[") else 1
+        given = {"type": FILE, "nargs": nargs, "required": required, **settings}
+        return click.Argument([name], metavar=metavar, **given)
+
+    return field(metadata={"click": make})
 
 
 def model_option(default: str = "") -> Any:
     """Declare a field for the program that a command is for; the help text ends with its `default`."""
     text = f"Select a program by name or digest (sha256:…){default}."
-    return option(text, "--model", metavar="NAME", shell_complete=complete_models)
+    return option(text, "--model", "NAME", shell_complete=complete_models)
 
 
 def json_option() -> Any:
     """Declare a field that is true if JSON is to be printed."""
-    return flag("Print JSON for scripts.", "--json")
+    return option("Print JSON for scripts.", "--json")
 
 
 def output_option(argument: str = "OUT", kind: str = "file") -> Any:
     """Declare a field for the file or folder to write, which an argument may name instead."""
-    return option(f"The {kind} to write; the same as {argument}.", "--output", "-o", metavar=argument, type=FILE)
+    return option(f"The {kind} to write; the same as {argument}.", "--output", "-o", argument, type=FILE)
+
+
+def path_option(help: str, *flags: str, exists: bool = False) -> Any:
+    """Declare a field for a file of this machine; as `option`."""
+    return option(help, *flags, type=click.Path(exists=exists, dir_okay=False))
 
 
 def force_option(*, is_page: bool = False) -> Any:
     """Declare a field that is true if files may be replaced; pages replace each other without it."""
-    return flag("Replace an archive, such as a .pt2 file." if is_page else "Replace existing files.", "--force")
+    return option("Replace an archive, such as a .pt2 file." if is_page else "Replace existing files.", "--force")
 
 
 def rename_option() -> Any:
     """Declare a field that is true if odd names of files may be changed."""
-    return flag("Change names that are hidden or odd, instead of refusing.", "--rename")
+    return option("Change names that are hidden or odd, instead of refusing.", "--rename")
 
 
 def prove_option() -> Any:
     """Declare a field that is true if the result is to be run and compared."""
-    return flag("Run before and after on random inputs; refuse to write a difference.", "--prove")
+    return option("Run before and after on random inputs; refuse to write a difference.", "--prove")
 
 
 def memory_option(help: str) -> Any:
     """Declare a field for the bytes of memory that a program may use; None without the option."""
-    return option(f"{help}  [default: 3/4 of all]", metavar="SIZE", callback=bytes_amount)
+    return option(f"{help}  [default: 3/4 of all]", "SIZE", callback=bytes_amount)
 
 
 def external_option() -> Any:
     """Declare a field for the external file of weights."""
     text = "Write weights to this .safetensors file next to OUT; shards if large."
-    return option(text, "--external", metavar="NAME")
+    return option(text, "--external", "NAME")
 
 
 def load_command(name: str) -> click.Command:
@@ -193,4 +235,4 @@ def _check_flags(context: click.Context) -> None:
 
 def parameters(kind: Any) -> list[click.Parameter]:
     """Return the parameters that the fields of a dataclass declare."""
-    return [one.metadata["click"](one.name) for one in fields(kind)]
+    return [one.metadata["click"](one.name, one.type) for one in fields(kind)]

@@ -10,16 +10,16 @@ from pathlib import Path
 import click
 
 from pt2kit.cli.common import open_file, write_result
-from pt2kit.cli.frame import argument, external_option, option, pairs_option
+from pt2kit.cli.frame import argument, external_option, option
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options of `pt2 pack`."""
 
-    files: tuple[str, ...] = argument("[NAME=]FILE...", nargs=-1, required=True, type=None)
-    target: str = option("The archive to write.", "--output", "-o", metavar="OUT", required=True)
-    extra: Mapping[str, str] = pairs_option("Add an extra file to the archive.", form="NAME=PATH")
+    files: tuple[str, ...] = argument("[NAME=]FILE...", type=None)
+    target: str = option("The archive to write.", "--output", "-o", "OUT", required=True)
+    extra: Mapping[str, str] = option("Add an extra file to the archive.", "NAME=PATH")
     external: str | None = external_option()
 
 

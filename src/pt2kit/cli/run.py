@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pt2kit.cli.common import SECONDS, Refusal, choose_model, open_file
-from pt2kit.cli.frame import Result, argument, flag, json_option, memory_option, model_option, option, print_result
+from pt2kit.cli.frame import Result, argument, json_option, memory_option, model_option, option, print_result
 from pt2kit.cli.output import print_error
 from pt2kit.messages import printable, suggestion
 
@@ -29,16 +29,12 @@ class Options:
     """Options of `pt2 run`."""
 
     file: str = argument("FILE")
-    inputs: tuple[str, ...] = option(
-        "A .npy file or number; or .npz or .safetensors.", "--input", metavar="NAME=VALUE", multiple=True
-    )
-    folder: str | None = option(
-        "Write outputs to this directory, or .safetensors file.", "--output", "-o", metavar="DIR"
-    )
-    is_random: bool = flag("Use random inputs within the declared ranges.", "--random")
+    inputs: tuple[str, ...] = option("A .npy file or number; or .npz or .safetensors.", "--input", "NAME=VALUE")
+    folder: str | None = option("Write outputs to this directory, or .safetensors file.", "--output", "-o", "DIR")
+    is_random: bool = option("Use random inputs within the declared ranges.", "--random")
     seed: int = option("Seed of random inputs and operators.", type=click.IntRange(0), default=0, show_default=True)
     backend: str = option("The engine.", type=click.Choice(["numpy", "jax"]), default="numpy", show_default=True)
-    timeout: float = option("Stop after this time.", type=SECONDS, default=600.0, show_default=True, metavar="SECONDS")
+    timeout: float = option("Stop after this time.", "SECONDS", type=SECONDS, default=600.0, show_default=True)
     max_memory: int | None = memory_option("Use at most this much memory, such as 4G.")
     model: str | None = model_option()
     as_json: bool = json_option()

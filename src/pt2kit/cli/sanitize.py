@@ -13,7 +13,6 @@ from pt2kit.cli.common import only_model, open_file, progress
 from pt2kit.cli.frame import (
     Result,
     argument,
-    flag,
     json_option,
     model_option,
     option,
@@ -40,17 +39,13 @@ _SHOWN: Final = 20
 class Options:
     """Options of `pt2 sanitize`."""
 
-    arguments: tuple[str, ...] = argument("SRC... DST", nargs=-1, required=True)
+    arguments: tuple[str, ...] = argument("SRC... DST")
     drop: tuple[str, ...] = option(
-        "Leave out compiled, sample-inputs, extra, unused, or one extra file by its record (extra/note.txt).",
-        metavar="WHAT",
-        multiple=True,
+        "Leave out compiled, sample-inputs, extra, unused, or one extra file by its record (extra/note.txt).", "WHAT"
     )
-    strip: tuple[str, ...] = option(
-        "Leave out metadata of nodes: traces, provenance, or metadata (all).", metavar="WHAT", multiple=True
-    )
-    scrub_paths: bool = flag("Remove what identifies a machine from paths in metadata.")
-    dry_run: bool = flag("Write nothing; report what prevents it.")
+    strip: tuple[str, ...] = option("Leave out metadata of nodes: traces, provenance, or metadata (all).", "WHAT")
+    scrub_paths: bool = option("Remove what identifies a machine from paths in metadata.")
+    dry_run: bool = option("Write nothing; report what prevents it.")
     output: str | None = output_option("DST", "file or folder")
     prove: bool = prove_option()
     model: str | None = model_option("; all by default")

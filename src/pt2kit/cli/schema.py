@@ -79,15 +79,13 @@ class Options:
     """Options of `pt2 schema`."""
 
     format: str | None = option("Print the definition in this language.", type=click.Choice(list(FORMATS)))
-    version: str | None = option("Which version to print; the current one by default.", metavar="V")
+    version: str | None = option("Which version to print; the current one by default.", "V")
     check: tuple[str, str] | None = option(
-        "List what changed between two versions, or field tables in files, and what number that demands.",
-        nargs=2,
-        metavar="OLD NEW",
+        "List what changed between two versions, or field tables in files, and what number that demands.", "OLD NEW"
     )
-    what: str | None = argument("[operators]", required=False, type=click.Choice(["operators"]))
-    name: str | None = argument("[NAME]", required=False, type=None)
-    release: str | None = option("With operators: the release of torch; the newest by default.", metavar="R")
+    what: str | None = argument("[operators]", type=click.Choice(["operators"]))
+    name: str | None = argument("[NAME]", type=None)
+    release: str | None = option("With operators: the release of torch; the newest by default.", "R")
     as_json: bool = json_option()
 
 

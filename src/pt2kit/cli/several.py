@@ -32,7 +32,7 @@ UNREADABLE = 2
 
 def files_argument() -> Any:
     """Declare a field for the files, folders and patterns of a command."""
-    return argument("FILE...", nargs=-1, required=True)
+    return argument("FILE...")
 
 
 def jobs_option() -> Any:

@@ -12,7 +12,7 @@ import click
 from pt2kit.cli import views
 from pt2kit.cli.common import chosen_models, open_file, rate_amount
 from pt2kit.cli.completion import complete_modules, complete_nodes
-from pt2kit.cli.frame import Result, flag, json_option, model_option, option, pairs_option
+from pt2kit.cli.frame import Result, json_option, model_option, option
 from pt2kit.cli.output import print_json, print_lines, print_paged, width
 from pt2kit.cli.several import chosen_files, files_argument, jobs_option, run_task
 from pt2kit.messages import printable
@@ -22,7 +22,7 @@ from pt2kit.text.format import WIDTH
 
 def _rate_option(help: str) -> Any:
     """Declare a field for a number such as 900G."""
-    return option(help, metavar="N", callback=rate_amount)
+    return option(help, "N", callback=rate_amount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +30,25 @@ class Options:
     """Options of `pt2 show`."""
 
     files: tuple[str, ...] = files_argument()
-    graph: bool = flag("Print the whole program.")
-    as_text: bool = flag("Print the whole program in the form that can be read back.", "--text")
+    graph: bool = option("Print the whole program.")
+    as_text: bool = option("Print the whole program in the form that can be read back.", "--text")
     node: str | None = option(
-        "Print one node or graph input, by its name or a value's name.", metavar="NAME", shell_complete=complete_nodes
+        "Print one node or graph input, by its name or a value's name.", "NAME", shell_complete=complete_nodes
     )
     module: str | None = option(
         'Print the nodes and tensors of one module and those below; "" is the root.',
-        metavar="FQN",
+        "FQN",
         shell_complete=complete_modules,
     )
-    records: bool = flag("List the records of the archive.")
-    sizes: bool = flag("Report where the bytes are, and what --strip would save.")
+    records: bool = option("List the records of the archive.")
+    sizes: bool = option("Report where the bytes are, and what --strip would save.")
     top: int = option("With --sizes: list so many of each.", type=click.IntRange(1), default=10, show_default=True)
-    cost: bool = flag("Count FLOPs, bytes moved and peak memory, as formulas.")
-    at: Mapping[str, int] = pairs_option("With --cost: the value of a symbol; repeatable.", form="SYMBOL=N")
+    cost: bool = option("Count FLOPs, bytes moved and peak memory, as formulas.")
+    at: Mapping[str, int] = option("With --cost: the value of a symbol; repeatable.", "SYMBOL=N")
     depth: int = option("With --cost: levels of modules to list.", type=click.IntRange(0), default=3, show_default=True)
     peak_flops: int | None = _rate_option("With --cost: FLOPs per second of a device, such as 19.5T.")
     bandwidth: int | None = _rate_option("With --cost: bytes per second of its memory, such as 900G.")
-    oldest: bool = flag("Also find the oldest release that could read it, once converted.")
+    oldest: bool = option("Also find the oldest release that could read it, once converted.")
     model: str | None = model_option("; all by default")
     jobs: int = jobs_option()
     as_json: bool = json_option()

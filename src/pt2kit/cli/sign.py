@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import click
 
 from pt2kit.cli.common import progress
-from pt2kit.cli.frame import argument, flag, option
+from pt2kit.cli.frame import argument, option
 from pt2kit.cli.output import print_lines
 
 
@@ -17,16 +17,16 @@ class Options:
 
     file: str = argument("FILE", type=None)
     signature: str | None = option(
-        "The signature to write.  [default: FILE.sig]", "--output", "-o", "--signature", metavar="SIG"
+        "The signature to write.  [default: FILE.sig]", "--output", "-o", "--signature", "SIG"
     )
-    key: str | None = option("An elliptic-curve private key.", metavar="PEM")
-    ask_password: bool = flag("The key is encrypted: ask for its password.")
-    certificate: str | None = option("The certificate of the key.", metavar="PEM")
-    chain: tuple[str, ...] = option("A certificate between that and its root.", metavar="PEM", multiple=True)
+    key: str | None = option("An elliptic-curve private key.", "PEM")
+    ask_password: bool = option("The key is encrypted: ask for its password.")
+    certificate: str | None = option("The certificate of the key.", "PEM")
+    chain: tuple[str, ...] = option("A certificate between that and its root.", "PEM")
     identity_token: str | None = option(
-        "Sign with the token of an identity, instead of a key.", metavar="TOKEN", envvar="PT2KIT_IDENTITY_TOKEN"
+        "Sign with the token of an identity, instead of a key.", "TOKEN", envvar="PT2KIT_IDENTITY_TOKEN"
     )
-    whole_file: bool = flag("Sign the bytes of the file, not its meaning.", "--bytes")
+    whole_file: bool = option("Sign the bytes of the file, not its meaning.", "--bytes")
 
 
 def run(options: Options) -> int:

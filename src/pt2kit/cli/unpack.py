@@ -14,7 +14,7 @@ class Options:
     """Options of `pt2 unpack`."""
 
     file: str = argument("FILE")
-    folder: str | None = argument("[FOLDER]", required=False)
+    folder: str | None = argument("[FOLDER]")
     output: str | None = output_option("FOLDER", "folder")
     force: bool = force_option()
     rename: bool = rename_option()

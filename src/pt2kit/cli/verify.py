@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pt2kit.cli.common import progress
-from pt2kit.cli.frame import Result, argument, flag, json_option, option, print_result
+from pt2kit.cli.frame import Result, argument, json_option, option, print_result
 from pt2kit.cli.output import print_json
 from pt2kit.messages import count_text
 
@@ -20,12 +20,12 @@ class Options:
     """Options of `pt2 verify`."""
 
     file: str = argument("FILE", type=None)
-    signature: str | None = option("The signature.  [default: FILE.sig]", metavar="SIG")
-    key: str | None = option("A trusted public key.", metavar="PEM")
-    chain: tuple[str, ...] = option("Trusted root certificates.", metavar="PEM", multiple=True)
-    identity: str | None = option("The trusted identity.", metavar="WHO")
-    issuer: str | None = option("The issuer of the identity.", metavar="URL")
-    whole_file: bool = flag("Accept only a signature over the bytes of the file.", "--bytes")
+    signature: str | None = option("The signature.  [default: FILE.sig]", "SIG")
+    key: str | None = option("A trusted public key.", "PEM")
+    chain: tuple[str, ...] = option("Trusted root certificates.", "PEM")
+    identity: str | None = option("The trusted identity.", "WHO")
+    issuer: str | None = option("The issuer of the identity.", "URL")
+    whole_file: bool = option("Accept only a signature over the bytes of the file.", "--bytes")
     as_json: bool = json_option()
 
 

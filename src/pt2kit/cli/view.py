@@ -6,12 +6,12 @@ import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from pt2kit.cli.common import check_page, standard_input
-from pt2kit.cli.frame import argument, flag, force_option, option
+from pt2kit.cli.frame import argument, force_option, option, path_option
 from pt2kit.cli.output import print_lines
 from pt2kit.jsontext import load_json
 from pt2kit.messages import count_text, printable
@@ -20,32 +20,26 @@ if TYPE_CHECKING:
     from pt2kit.viewing.answers import Answers
 
 
-def _path(help: str, *flags: str, exists: bool = False) -> Any:
-    """Declare a field for a file of this machine; as `option`."""
-    return option(help, *flags, type=click.Path(exists=exists, dir_okay=False))
-
-
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options of `pt2 view`."""
 
     file: str = argument("FILE")
-    other: str | None = argument("[OTHER]", required=False)
-    output: str | None = _path("Write .html as --html, or .svg, .png or .pdf as --export.", "--output", "-o")
-    html: str | None = _path("Write one file instead of serving.")
+    other: str | None = argument("[OTHER]")
+    output: str | None = path_option("Write .html as --html, or .svg, .png or .pdf as --export.", "--output", "-o")
+    html: str | None = path_option("Write one file instead of serving.")
     force: bool = force_option(is_page=True)
-    tensors: bool = flag("With --html: read all tensors, and include their statistics.")
-    hide_paths: bool = flag("Leave directories of source files out of the page.")
-    export: str | None = _path("Write the figure: .svg, .png or .pdf.")
+    tensors: bool = option("With --html: read all tensors, and include their statistics.")
+    hide_paths: bool = option("Leave directories of source files out of the page.")
+    export: str | None = path_option("Write the figure: .svg, .png or .pdf.")
     width: int = option("With --export: width of a .png in pixels.", type=click.IntRange(100, 16000), default=2000)
-    numbers: str | None = _path("JSON with numbers to show on nodes, by node name.", "--data", exists=True)
+    numbers: str | None = path_option("JSON with numbers to show on nodes, by node name.", "--data", exists=True)
     fail_on: tuple[str, ...] = option(
         "With two files: exit with 1 if there is such a change.",
         type=click.Choice(["added", "removed", "modified", "any"]),
-        multiple=True,
     )
-    runs: bool = flag("With two files: run both, show the errors of nodes.", "--run")
-    watch: bool = flag("Follow changes of the file, such as a new export.")
+    runs: bool = option("With two files: run both, show the errors of nodes.", "--run")
+    watch: bool = option("Follow changes of the file, such as a new export.")
     browser: bool = option("Open the page in a browser.", "--browser/--no-browser", default=True)
     port: int = option("Port to listen on; any free one by default.", type=click.IntRange(0, 65535), default=0)
 

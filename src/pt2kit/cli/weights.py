@@ -17,7 +17,6 @@ from pt2kit.cli.frame import (
     argument,
     by_program,
     external_option,
-    flag,
     json_option,
     model_option,
     option,
@@ -41,19 +40,19 @@ class Options:
     """Options of `pt2 weights`."""
 
     file: str = argument("FILE")
-    patterns: tuple[str, ...] = argument("[NAME]...", nargs=-1, shell_complete=complete_weights, type=None)
-    constants: bool = flag("Include lifted constants and non-persistent buffers.")
-    stats: bool = flag("Read the tensors and print minimum, maximum, mean, deviation, zeros.")
-    widen: bool = flag("With --output: write types that .npz and .npy lack as float32 or complex64.")
-    source: str | None = option(
-        "Replace weights by those of a .safetensors, index or .pt2 file.", "--from", metavar="SOURCE"
-    )
+    patterns: tuple[str, ...] = argument("[NAME]...", shell_complete=complete_weights, type=None)
+    constants: bool = option("Include lifted constants and non-persistent buffers.")
+    stats: bool = option("Read the tensors and print minimum, maximum, mean, deviation, zeros.")
+    widen: bool = option("With --output: write types that .npz and .npy lack as float32 or complex64.")
+    source: str | None = option("Replace weights by those of a .safetensors, index or .pt2 file.", "--from", "SOURCE")
     output: str | None = option(
         "Extract to a .safetensors, .npz or (one tensor) .npy file; with --from: the .pt2 file to write.",
-        *("--output", "-o", "--to"),
-        metavar="OUT",
+        "--output",
+        "-o",
+        "--to",
+        "OUT",
     )
-    partial: bool = flag("With --from: SOURCE may have other names, and lack some.")
+    partial: bool = option("With --from: SOURCE may have other names, and lack some.")
     external: str | None = external_option()
     model: str | None = model_option("; all by default")
     as_json: bool = json_option()
