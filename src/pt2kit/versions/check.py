@@ -160,13 +160,11 @@ def _is_float(value: Any) -> bool:
     return kind is float or kind is int or (kind is str and value in SPELLED_FLOATS)
 
 
-SCALARS: Final[Mapping[str, Predicate]] = {
-    "str": lambda value: type(value) is str,
-    "int": lambda value: type(value) is int,
-    "float": _is_float,
-    "bool": lambda value: type(value) is bool,
-    "bytes": lambda value: type(value) is str,
-}
+def _is_of(kind: type) -> Predicate:
+    return lambda value: type(value) is kind
+
+
+SCALARS: Final[Mapping[str, Predicate]] = {**{name: _is_of(kind) for name, kind in _KINDS.items()}, "float": _is_float}
 """Scalar type -> whether a value is one."""
 
 

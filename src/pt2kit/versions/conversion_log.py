@@ -125,6 +125,7 @@ class ConversionLog:
         namedtuple_fields: registered name -> field names, between the versions that have a place for them.
         graph_metadata: metadata of the graph module, likewise.
         written: storages that were written into the program.
+        since: the version that brought what the current step loses: the newer one of a downgrade.
     """
 
     def __init__(
@@ -139,19 +140,20 @@ class ConversionLog:
         self.namedtuple_fields: dict[str, list[str]] = {}
         self.graph_metadata: dict[str, str] = {}
         self.written: set[PickledStorage] = set()
+        self.since = ""
         self._noted: dict[tuple[Kind, str, str, str], list[Path]] = {}
 
     def changed(self, message: str, path: Path = ()) -> None:
         """Note a change that keeps the meaning."""
         self._add("changed", "", message, "", path)
 
-    def lost(self, name: str, message: str, path: Path, since: str) -> None:
+    def lost(self, name: str, message: str, path: Path, since: str | None = None) -> None:
         """Note that something is dropped; the caller of the conversion must have allowed it by its name."""
-        self._add("lost", name, message, since, path)
+        self._add("lost", name, message, self.since if since is None else since, path)
 
-    def blocked(self, message: str, path: Path, since: str) -> None:
+    def blocked(self, message: str, path: Path, since: str | None = None) -> None:
         """Note that the target cannot express something."""
-        self._add("blocked", "", message, since, path)
+        self._add("blocked", "", message, self.since if since is None else since, path)
 
     @property
     def notes(self) -> tuple[Note, ...]:

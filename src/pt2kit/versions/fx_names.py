@@ -151,7 +151,11 @@ def value_name(argument: dict[str, Any]) -> str | None:
     match argument:
         case {"as_tensor": {"name": str(name)}} | {"as_custom_obj": {"name": str(name)}}:
             return name
-        case {"as_sym_int": {"as_name": str(name)}} | {"as_sym_bool": {"as_name": str(name)}}:
+        case (
+            {"as_sym_int": {"as_name": str(name)}}
+            | {"as_sym_float": {"as_name": str(name)}}
+            | {"as_sym_bool": {"as_name": str(name)}}
+        ):
             return name
     return None
 

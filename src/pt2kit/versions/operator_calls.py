@@ -300,9 +300,7 @@ def from_cpu_operator(graph: Graph, path: Path, log: ConversionLog) -> Graph:
         if node["target"] == FLASH_CPU:
             for place, named in enumerate(node["inputs"]):
                 if named["name"] == "attn_mask" and "as_none" not in named["arg"]:
-                    log.blocked(
-                        f"the argument attn_mask of {FLASH_CPU}", (*path, "nodes", index, "inputs", place), "5.1"
-                    )
+                    log.blocked(f"the argument attn_mask of {FLASH_CPU}", (*path, "nodes", index, "inputs", place))
             names, values = _with_others(node, values)
             outputs = [*node["outputs"], *({"as_tensor": {"name": name}} for name in names)]
             inputs = [named for named in node["inputs"] if named["name"] != "attn_mask"]

@@ -327,16 +327,14 @@ class _Walker:
                 replace(named, arg=self._argument(named.arg, (*place, "inputs", number, "arg"), depth))
                 for number, named in enumerate(node.inputs)
             ]
-            node = replace(node, inputs=inputs)
-            if node.target == self.change.target:
-                new = self._node(node, graph, place)
-                nodes += new.nodes
-                values |= new.tensor_values
-            else:
-                nodes.append(node)
+            new = self._node(replace(node, inputs=inputs), graph, place)
+            nodes += new.nodes
+            values |= new.tensor_values
         return replace(graph, nodes=nodes, tensor_values={**graph.tensor_values, **values})
 
     def _node(self, node: schema.Node, graph: schema.Graph, path: Path) -> Replacement:
+        if node.target != self.change.target:
+            return Replacement((node,))
         place = f"{self.where}: {path_text(path)}"
         if not self.is_whole:
             number, wanted = self.numbers

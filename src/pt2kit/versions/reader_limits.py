@@ -150,7 +150,7 @@ def _note_functions(value: dict[str, Any], path: Path, log: ConversionLog) -> di
     return value
 
 
-def narrow_ranges(tree: Tree, version: str, log: ConversionLog, since: str) -> Tree:
+def narrow_ranges(tree: Tree, version: str, log: ConversionLog, since: str | None = None) -> Tree:
     """Set the least value of every symbol in a tensor's sizes to 2, which releases up to 2.3 need to read it.
 
     They run such a program at sizes of 0 and 1 all the same: they check least values above 2 only. 2.3 also reads, and
@@ -160,7 +160,7 @@ def narrow_ranges(tree: Tree, version: str, log: ConversionLog, since: str) -> T
         tree: a program of the version, which is converted to the next older one; not changed.
         version: 5.3 or 5.1.
         log: gets a note for each symbol that is narrowed.
-        since: the version since which there is no such limit.
+        since: the version since which there is no such limit; by default the next one.
     """
     sizes = [size for meta, _ in values_of(tree, version, "TensorMeta") for size in meta["sizes"] if "as_expr" in size]
     texts = {size["as_expr"]["expr_str"] for size in sizes}

@@ -43,6 +43,7 @@ class Step:
     def apply(self, tree: Tree, log: ConversionLog, *, upwards: bool) -> Tree:
         """Return a program of one of the two versions as one of the other, which it states."""
         version = self.newer if upwards else self.older
+        log.since = self.older if upwards else self.newer
         new = (self.upgrade if upwards else self.downgrade)(tree, log)
         if version == DRAFT:
             return new

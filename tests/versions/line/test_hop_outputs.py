@@ -42,7 +42,7 @@ def test_tuples_are_spread(target, old, new):
     before = node(target, [], old)
     after = hops.spread_outputs(before)
     assert after["outputs"] == new
-    assert hops.gather_outputs(after, (), log, "5.1") == before
+    assert hops.gather_outputs(after, (), log) == before
     assert log.notes == ()
 
 
@@ -50,7 +50,7 @@ def test_a_mixed_tuple_is_blocked_for_2_2():
     """A token and None have no form there."""
     log = ConversionLog("x")
     call = node("torch.ops.higher_order.with_effects", [], [{"as_tensor": A}, {"as_none": []}])
-    assert hops.gather_outputs(call, ("n",), log, "5.1")["outputs"] == []
+    assert hops.gather_outputs(call, ("n",), log)["outputs"] == []
     assert [(note.kind, note.places) for note in log.notes] == [("blocked", ("$.n.outputs",))]
 
 
@@ -61,7 +61,7 @@ def test_single_results_are_told_from_tuples_of_one(target, old, new, single):
     before = node(target, [], old)
     after = hops.unwrap_outputs(before)
     assert (after["outputs"], after["is_hop_single_tensor_return"]) == (new, single)
-    assert hops.wrap_outputs(after, (), log, "8.6") == before
+    assert hops.wrap_outputs(after, (), log) == before
     assert log.notes == ()
 
 
@@ -69,7 +69,7 @@ def test_a_tuple_of_one_symbol_is_blocked_for_2_6():
     """2.6 has no list of symbolic results."""
     log = ConversionLog("x")
     call = node(COND, [], [{"as_sym_int": {"as_name": "n"}}], is_hop_single_tensor_return=False)
-    hops.wrap_outputs(call, (), log, "8.6")
+    hops.wrap_outputs(call, (), log)
     assert [note.kind for note in log.notes] == ["blocked"]
 
 
@@ -166,7 +166,7 @@ def test_scans_took_a_dimension_up_to_2_6(target, old, new):
     before = node(target, old, [])
     after = hops.drop_scan_options(before, (), log)
     assert after["inputs"] == node(target, new, [])["inputs"]
-    assert hops.add_scan_options(after, (), log, "8.6") == before
+    assert hops.add_scan_options(after, (), log) == before
     assert {note.kind for note in log.notes} == {"changed"}
 
 
@@ -217,7 +217,8 @@ def test_a_scan_along_another_dimension_is_noted():
 def test_an_associative_scan_with_more_values_is_blocked_for_2_6():
     """There is no place for them."""
     log = ConversionLog("x")
-    hops.add_scan_options(node(ASSOCIATIVE, [BODY, LISTED, LISTED], []), ("n",), log, "8.6")
+    log.since = "8.6"
+    hops.add_scan_options(node(ASSOCIATIVE, [BODY, LISTED, LISTED], []), ("n",), log)
     assert [(note.kind, note.message, note.since) for note in log.notes] == [
         ("blocked", "associative_scan with values in addition to those that it scans", "8.6")
     ]

@@ -34,7 +34,6 @@ from pt2kit.versions.rewrite import Visitor, without
 Graph = dict[str, Any]
 Argument = dict[str, Any]
 
-SINCE: Final = "1"
 _RELEASE: Final = "2.13"
 OUTPUTS: Final = "pt2kit.outputs"
 """Key of a node's extra metadata: the one arm of schema 1 that its results were grouped in."""
@@ -214,7 +213,7 @@ def downgrade_visitors(log: ConversionLog) -> dict[str, Visitor]:
 def downgrade_graph(graph: Graph, path: Path, log: ConversionLog) -> Graph:
     """Return a graph of schema 1, whose arguments and metas are those of the draft, as a graph of the draft."""
     for name in graph["sym_bool_values"]:
-        log.blocked(f"the symbolic truth value {name!r}", (*path, "sym_bool_values", name), SINCE)
+        log.blocked(f"the symbolic truth value {name!r}", (*path, "sym_bool_values", name))
     symbols = dict(graph["sym_int_values"])
     nodes = [_downgrade_node(node, (*path, "nodes", place), symbols, log) for place, node in enumerate(graph["nodes"])]
     return {
@@ -230,7 +229,7 @@ def _member(what: str, log: ConversionLog, number: int, path: Path) -> str:
     for name, known in _ENUMS[what].items():
         if known == number:
             return name
-    log.blocked(f"the {what} {number}", path, SINCE)
+    log.blocked(f"the {what} {number}", path)
     return next(iter(_ENUMS[what]))
 
 
@@ -251,7 +250,7 @@ def _downgrade_argument(log: ConversionLog, named: dict[str, Any], path: Path) -
         case "as_sym_int":
             content = {"name": content["as_name"]}
     if older not in frozen_table("draft").definitions["Argument"].fields:
-        log.blocked(f"the arm {arm} of Argument", (*path, "arg"), SINCE)
+        log.blocked(f"the arm {arm} of Argument", (*path, "arg"))
         older, content = "as_none", True
     return {**named, "arg": {older: content}}
 
@@ -259,7 +258,7 @@ def _downgrade_argument(log: ConversionLog, named: dict[str, Any], path: Path) -
 def _tensors(arguments: list[Argument], path: Path, log: ConversionLog) -> list[dict[str, Any]]:
     for index, argument in enumerate(arguments):
         if "as_tensor" not in argument:
-            log.blocked(f"a value of a graph that is {next(iter(argument))}", (*path, index), SINCE)
+            log.blocked(f"a value of a graph that is {next(iter(argument))}", (*path, index))
     return [argument["as_tensor"] for argument in arguments if "as_tensor" in argument]
 
 
@@ -275,8 +274,7 @@ def _downgrade_node(
         if not name and not kwargs:
             args.append(value)
         elif not name or name in kwargs:
-            place = (*path, "inputs", index)
-            log.blocked("an argument without a name of its own after named ones", place, SINCE)
+            log.blocked("an argument without a name of its own after named ones", (*path, "inputs", index))
         else:
             kwargs[name] = value
     extra = without(node["metadata"], *_METADATA)
@@ -305,7 +303,7 @@ def _downgrade_outputs(node: dict[str, Any], path: Path, log: ConversionLog) -> 
             case {"as_sym_int": {"as_name": name}}:
                 outputs.append({"as_symint": {"name": name}})
             case _:
-                log.blocked(f"a result that is {next(iter(output))}", (*path, index), SINCE)
+                log.blocked(f"a result that is {next(iter(output))}", (*path, index))
     return outputs, "as_tensor" if implied else ""
 
 

@@ -34,7 +34,6 @@ from pt2kit.pickles.values import PickledTensor, TensorKind
 from pt2kit.treespec.spec import LEAF, TreeSpec, context_text, dump
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.draft.graph import (
-    SINCE,
     downgrade_graph,
     downgrade_visitors,
     upgrade_graph,
@@ -245,14 +244,14 @@ def _weights(table: Mapping[str, str], metas: Mapping[str, Tree], log: Conversio
         path = ("graph_module", "graph", "tensor_values", name)
         value = log.weights.get(target)
         if not isinstance(value, PickledTensor):
-            log.blocked(f"the weight {target!r}, whose bytes are not given", path, SINCE)
+            log.blocked(f"the weight {target!r}, whose bytes are not given", path)
         elif problem := unfit(value):
-            log.blocked(f"{problem} as the weight {target!r}", path, SINCE)
+            log.blocked(f"{problem} as the weight {target!r}", path)
         elif target not in metas:
-            log.blocked(f"an input {name!r} that the graph does not describe", path, SINCE)
+            log.blocked(f"an input {name!r} that the graph does not describe", path)
         else:
             if value.storage in log.written:
-                log.lost("tied", f"that {target!r} shares the storage of another tensor", path, SINCE)
+                log.lost("tied", f"that {target!r} shares the storage of another tensor", path)
             log.written.add(value.storage)
             tensors[target] = encode_tensor(value, metas[target], log.place(path))
     return tensors
@@ -267,7 +266,7 @@ def _constants(graph: Tree, path: Path, log: ConversionLog) -> dict[str, Any]:
         place = log.place((*path, "constants", name))
         value = read_payload(decode_bytes(text, place), place)
         if not isinstance(value, PickledTensor) or unfit(value):
-            log.blocked("a constant that is no dense tensor of the draft", (*path, "constants", name), SINCE)
+            log.blocked("a constant that is no dense tensor of the draft", (*path, "constants", name))
             continue
         meta = {"device": {"type": "cpu", "index": 0}, "layout": "strided"}
         buffers[name] = encode_tensor(value, meta, place)

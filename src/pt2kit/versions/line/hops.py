@@ -85,14 +85,14 @@ def spread_outputs(node: Node) -> Node:
     return node
 
 
-def gather_outputs(node: Node, path: Path, log: ConversionLog, since: str) -> Node:
+def gather_outputs(node: Node, path: Path, log: ConversionLog) -> Node:
     """Return a call of 2.3 as 2.2 writes it; a tuple of anything but tensors has no form in 2.2."""
     outputs = node["outputs"]
     if not is_higher_order(node["target"]) or len(outputs) < 2:
         return node
     if all("as_tensor" in output for output in outputs):
         return {**node, "outputs": [{"as_tensors": [output["as_tensor"] for output in outputs]}]}
-    log.blocked("a tuple of other things than tensors from a higher-order operator", (*path, "outputs"), since)
+    log.blocked("a tuple of other things than tensors from a higher-order operator", (*path, "outputs"))
     return {**node, "outputs": []}
 
 
@@ -117,7 +117,7 @@ def mark_outputs(node: Node) -> Node:
     return unwrap_outputs(node)
 
 
-def wrap_outputs(node: Node, path: Path, log: ConversionLog, since: str) -> Node:
+def wrap_outputs(node: Node, path: Path, log: ConversionLog) -> Node:
     """Return a call of 2.7 in the form of 2.6."""
     node = dict(node)
     single = node.pop("is_hop_single_tensor_return", None)
@@ -128,7 +128,7 @@ def wrap_outputs(node: Node, path: Path, log: ConversionLog, since: str) -> Node
     if arm == "as_tensor" and not single:
         node["outputs"] = [{"as_tensors": [output["as_tensor"]]}]
     elif arm in _SYMBOLIC and not single:
-        log.blocked("a tuple of one symbolic value from a higher-order operator", (*path, "outputs"), since)
+        log.blocked("a tuple of one symbolic value from a higher-order operator", (*path, "outputs"))
     return node
 
 
@@ -140,13 +140,13 @@ def add_inputs(node: Node, path: Path, log: ConversionLog) -> Node:
     return {**node, "inputs": [*node["inputs"], {**node["inputs"][-1], "arg": {"as_tensors": []}}]}
 
 
-def remove_inputs(node: Node, path: Path, log: ConversionLog, since: str) -> Node:
+def remove_inputs(node: Node, path: Path, log: ConversionLog) -> Node:
     """Return `while_loop` of 2.4 without additional inputs, which 2.3 does not have."""
     if not _is_while_loop(node) or len(node["inputs"]) != 4:
         return node
     *inputs, more = node["inputs"]
     if any(value != [] for value in more["arg"].values()):
-        log.blocked("additional inputs of while_loop", (*path, "inputs", 3), since)
+        log.blocked("additional inputs of while_loop", (*path, "inputs", 3))
     return {**node, "inputs": inputs}
 
 
@@ -177,7 +177,7 @@ def ungroup_map(node: Node, path: Path, log: ConversionLog) -> Node:
             if first is not None and rest is not None:
                 count = {**mapped, "arg": {"as_int": len(first)}}
                 return {**node, "inputs": [body, count, *first, *rest]}
-    log.blocked("map_impl with other arguments than a body and two lists of tensors", (*path, "inputs"), "5.1")
+    log.blocked("map_impl with other arguments than a body and two lists of tensors", (*path, "inputs"))
     return node
 
 
@@ -199,7 +199,7 @@ def gather_operands(node: Node, path: Path, log: ConversionLog) -> Node:
     body, name, *operands = node["inputs"]
     if len(operands) == 1 and _entries(operands[0]) is not None:
         return node
-    return {**node, "inputs": [body, name, _as_list(operands, body, (*path, "inputs"), log, "8.8")]}
+    return {**node, "inputs": [body, name, _as_list(operands, body, (*path, "inputs"), log)]}
 
 
 _SCANS: Final = {f"{HIGHER_ORDER_OPS}scan": (3, 4), f"{HIGHER_ORDER_OPS}associative_scan": (2,)}
@@ -275,15 +275,15 @@ def drop_scan_options(node: Node, path: Path, log: ConversionLog) -> Node:
         return node
     if any(any(option.values()) for option in options):
         message = f"{node['target']} along another dimension than the first, or backwards"
-        log.lost("scan_options", message, (*path, "inputs"), "8.2")
+        log.lost("scan_options", message, (*path, "inputs"))
     log.changed(f"{node['target']} takes no dimension since 2.7", path)
     kept = [named for place, named in enumerate(inputs) if place not in places]
     if node["target"].endswith("associative_scan"):
-        kept.append(_as_list([], inputs[0], path, log, "8.6"))
+        kept.append(_as_list([], inputs[0], path, log))
     return {**node, "inputs": kept}
 
 
-def add_scan_options(node: Node, path: Path, log: ConversionLog, since: str) -> Node:
+def add_scan_options(node: Node, path: Path, log: ConversionLog) -> Node:
     """Return a scan in the form of 2.6: along the first dimension, forwards."""
     inputs = node["inputs"]
     if node["target"] not in _SCANS or not inputs:
@@ -292,7 +292,7 @@ def add_scan_options(node: Node, path: Path, log: ConversionLog, since: str) -> 
     dimension = {"name": "", "arg": {"as_int": 0}, **kind}
     if node["target"].endswith("associative_scan"):
         if len(inputs) > 2 and _entries(inputs[2]) != []:
-            log.blocked("associative_scan with values in addition to those that it scans", (*path, "inputs"), since)
+            log.blocked("associative_scan with values in addition to those that it scans", (*path, "inputs"))
         return {**node, "inputs": [*inputs[:2], dimension]}
     return {**node, "inputs": [*inputs[:3], dimension, {"name": "", "arg": {"as_bool": False}, **kind}, *inputs[3:]]}
 
@@ -302,7 +302,7 @@ _ENTRIES: Final = {arm: single for single, arm in _LISTS.items()}
 
 
 def _as_list(
-    values: list[dict[str, Any]], like: dict[str, Any], path: Path, log: ConversionLog, since: str
+    values: list[dict[str, Any]], like: dict[str, Any], path: Path, log: ConversionLog, since: str | None = None
 ) -> dict[str, Any]:
     """Return named arguments as one list of them, positional if `like` is; [] is written as a list of tensors."""
     arms = {arm for value in values for arm in value["arg"]}

@@ -32,7 +32,7 @@ def to_2_1(metadata: Metadata, path: Path, log: ConversionLog) -> Metadata:
     converted = {"source_fn" if key == "source_fn_stack" else key: text for key, text in metadata.items()}
     if ";" in (functions := converted.get("source_fn", "")):
         converted["source_fn"] = functions.rpartition(";")[2]
-        log.lost("source_fn_stack", "all but the innermost function", (*path, "source_fn_stack"), "2")
+        log.lost("source_fn_stack", "all but the innermost function", (*path, "source_fn_stack"))
     if stack := converted.get("nn_module_stack", ""):
         converted["nn_module_stack"] = _restyled(stack, ("comma", "escaped", "no_commas"), "paren")
     return converted if converted != metadata else metadata

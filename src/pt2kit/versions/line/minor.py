@@ -38,6 +38,7 @@ from pt2kit.schema.fieldtable import (
 )
 from pt2kit.versions.check import canonical_type
 from pt2kit.versions.conversion_log import ConversionLog, Tree
+from pt2kit.versions.fx_names import value_name
 from pt2kit.versions.line.hops import gather_operands, mark_outputs, spread_operands
 from pt2kit.versions.rewrite import Visitor, rewrite
 
@@ -98,13 +99,8 @@ def own_name(node: Mapping[str, Any]) -> str | None:
     if node.get("is_hop_single_tensor_return") is False:
         return None
     match node["outputs"]:
-        case [
-            {"as_tensor": {"name": name}}
-            | {"as_sym_int": {"as_name": name}}
-            | {"as_sym_float": {"as_name": name}}
-            | {"as_sym_bool": {"as_name": name}}
-        ]:
-            return str(name)
+        case [output] if "as_custom_obj" not in output:
+            return value_name(output)
     return None
 
 

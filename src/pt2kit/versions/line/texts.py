@@ -85,7 +85,7 @@ def to_structural(log: ConversionLog) -> Visitor:
     return expressions(lambda text, path: to_srepr(parse(text, where=log.place(path))))
 
 
-def to_plain(log: ConversionLog, since: str) -> Visitor:
+def to_plain(log: ConversionLog) -> Visitor:
     """Return a visitor that turns expressions into the str dialect, which has no place for what is assumed of a symbol.
 
     Raises (while visiting):
@@ -105,7 +105,7 @@ def to_plain(log: ConversionLog, since: str) -> Visitor:
     def visit(value: Any, path: Path) -> Any:
         new = write(value, path)
         for name in unusual[value["expr_str"]]:
-            log.lost("assumptions", f"what is assumed of {name}", (*path, "expr_str"), since)
+            log.lost("assumptions", f"what is assumed of {name}", (*path, "expr_str"))
         return new
 
     return visit
@@ -132,13 +132,13 @@ def without_keywords(text: str, path: Path, log: ConversionLog) -> str:
     """Return an in_spec of later schemas as schema 1 writes it."""
     spec = _parse(text, path, log)
     if [child.type for child in spec.children] != [_TUPLE, _DICT] or spec.type != _TUPLE:
-        log.blocked("an in_spec that is not ((args), {kwargs})", path, "2")
+        log.blocked("an in_spec that is not ((args), {kwargs})", path)
         return text
     args, kwargs = spec.children
     if kwargs.children:
         return text
     if split_call(args, log.place(path), schema_1=True)[1]:
-        log.blocked("a call of one tuple and one dict, which schema 1 takes for keywords", path, "2")
+        log.blocked("a call of one tuple and one dict, which schema 1 takes for keywords", path)
     return dump(args)
 
 
@@ -189,7 +189,7 @@ def describe_tuple(node: TreeSpec, path: Path, log: ConversionLog) -> TreeSpec:
         return node
     fields = log.namedtuple_fields.get(name)
     if fields is None or len(fields) != len(node.children):
-        log.blocked(f"a named tuple {name!r} whose field names the program does not have", path, "5.3")
+        log.blocked(f"a named tuple {name!r} whose field names the program does not have", path)
         return node
     described = {"class_name": name.rpartition(".")[2], "fields": fields}
     return TreeSpec(node.type, json.dumps(described), node.children)

@@ -27,11 +27,11 @@ from pt2kit.jsontext import Path
 from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.values import PickledTensor
 from pt2kit.versions.conversion_log import ConversionLog, Tree
+from pt2kit.versions.fx_names import value_name
 from pt2kit.versions.line import hops, metadata, texts
 from pt2kit.versions.line.constants import decode_bytes, lift, with_lifted
 from pt2kit.versions.rewrite import arm, rewrite, without
 
-_SINCE: Final = "2"
 _SIGNATURE: Final = ("graph_module", "signature")
 _INPUTS: Final[Mapping[str, tuple[str, str]]] = {
     "parameter": ("inputs_to_parameters", "parameter_name"),
@@ -73,7 +73,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
     new = rewrite(tree, "1", visitors)
     _check_equalities(tree, log)
     if new["example_inputs"] is not None:
-        log.lost("example_inputs", "example inputs inside the program", ("example_inputs",), "1")
+        log.lost("example_inputs", "example inputs inside the program", ("example_inputs",))
     return {
         "graph_module": _upgrade_module(new["graph_module"], lifted, log),
         **without(new, "graph_module", "equality_constraints", "example_inputs"),
@@ -94,20 +94,20 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     def hint(value: Any, path: Path) -> Any:
         number = (value["hint"] or {}).get("as_int")
         if value["hint"] is not None and number is None:
-            log.lost("hints", "a hint that is no int", (*path, "hint"), _SINCE)
+            log.lost("hints", "a hint that is no int", (*path, "hint"))
         return {**value, "hint": number}
 
     def truth(value: Any, path: Path) -> Any:
         if "as_expr" not in value:
             return value
         if value["as_expr"]["hint"] is not None:
-            log.lost("hints", "the hint of a truth value", (*path, "as_expr", "hint"), _SINCE)
+            log.lost("hints", "the hint of a truth value", (*path, "as_expr", "hint"))
         return {"as_expr": value["as_expr"]["expr_str"]}
 
     def custom_object(value: Any, path: Path) -> Any:
         data = log.constants.get(value["name"])
         if not isinstance(data, bytes):
-            log.blocked("a custom object whose bytes are not given", path, _SINCE)
+            log.blocked("a custom object whose bytes are not given", path)
             data = b""
         return {"blob": base64.b64encode(data).decode()}
 
@@ -119,7 +119,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     visitors = {"CustomObjArgument": custom_object, "Graph": graph, "Node": node, "SymExpr": hint, "SymBool": truth}
     new = rewrite(tree, "2", visitors)
     if new["dialect"] != "ATEN":
-        log.lost("dialect", f"the dialect {new['dialect']!r}", ("dialect",), _SINCE)
+        log.lost("dialect", f"the dialect {new['dialect']!r}", ("dialect",))
     return {
         **without(new, "dialect"),
         "graph_module": _downgrade_module(new["graph_module"], log),
@@ -203,11 +203,10 @@ def _downgrade_module(module: Tree, log: ConversionLog) -> Tree:
         if isinstance(data, PickledTensor):
             data = torch_save.dumps(data, target)
         if not data:
-            path = (*_SIGNATURE, "input_specs", index)
-            log.blocked(f"the constant {target!r}, whose bytes are not given", path, _SINCE)
+            log.blocked(f"the constant {target!r}, whose bytes are not given", (*_SIGNATURE, "input_specs", index))
         if name != target:
             place = (*_SIGNATURE, "input_specs", index, "tensor_constant")
-            log.lost("constant_names", f"the name {target!r} of a constant", place, _SINCE)
+            log.lost("constant_names", f"the name {target!r} of a constant", place)
         constants[name] = base64.b64encode(data).decode()
     inputs = [argument for argument in graph["inputs"] if argument.get("as_tensor", {}).get("name") not in constants]
     values = {name: value for name, value in graph["tensor_values"].items() if name not in constants}
@@ -230,7 +229,7 @@ def _root_call(entries: list[Tree], log: ConversionLog) -> tuple[Tree, list[Tree
             spec = texts.without_keywords(entry["signature"]["in_spec"], place, log)
             rest = [*entries[:index], *entries[index + 1 :]]
             return {"in_spec": spec, "out_spec": entry["signature"]["out_spec"]}, rest
-    log.blocked("a module call graph without a root entry, which says how the program is called", path, _SINCE)
+    log.blocked("a module call graph without a root entry, which says how the program is called", path)
     return {"in_spec": "", "out_spec": ""}, entries
 
 
@@ -258,10 +257,9 @@ def _tables(signature: Tree, log: ConversionLog) -> Tree:
 
 
 def _value_name(argument: dict[str, Any], what: str, path: Path, log: ConversionLog) -> list[str]:
-    match argument:
-        case {"as_tensor": {"name": name}} | {"as_sym_int": {"as_name": name}} | {"as_sym_bool": {"as_name": name}}:
-            return [name]
-    log.blocked(f"a constant as a user {what}", path, _SINCE)
+    if (name := value_name(argument)) is not None and "as_custom_obj" not in argument:
+        return [name]
+    log.blocked(f"a constant as a user {what}", path)
     return []
 
 
@@ -295,4 +293,4 @@ def _check_equalities(tree: Tree, log: ConversionLog) -> None:
         first, second = (sizes.get((name, dimension)) for name, dimension in pair)
         if first != second or first is None:
             message = "an equality of dimensions that do not share a symbol"
-            log.lost("equality_constraints", message, ("equality_constraints", index), "1")
+            log.lost("equality_constraints", message, ("equality_constraints", index))

@@ -19,7 +19,7 @@ higher-order operator, operators as arguments, mutated user inputs.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
@@ -29,24 +29,18 @@ from pt2kit.versions.line.constants import with_lifted
 from pt2kit.versions.line.texts import call_specs, list_dataclass, rename_symbols, text_dataclass
 from pt2kit.versions.operator_calls import from_cpu_operator, to_cpu_operator
 from pt2kit.versions.reader_limits import narrow_ranges
-from pt2kit.versions.rewrite import without
-
-_SINCE: Final = "5.1"
+from pt2kit.versions.rewrite import values_of, without
 
 
 def upgrade(tree: Tree, log: ConversionLog) -> Tree:
     """Upgrade a schema 2 program to 5.1."""
-    used: dict[str, None] = {}
+    used = dict.fromkeys(value["name"] for value, _ in values_of(tree, "2", "CustomObjArgument"))
 
     def node(value: Any, path: Path) -> Any:
         return hops.regroup_map(hops.spread_outputs(value), path, log)
 
-    def custom_object(value: Any, _: Path) -> Any:
-        used[value["name"]] = None
-        return {**value, "class_fqn": ""}
-
     visitors = {
-        "CustomObjArgument": custom_object,
+        "CustomObjArgument": lambda value, _: {**value, "class_fqn": ""},
         "Graph": lambda value, path: {**to_cpu_operator(value, path, log), "custom_obj_values": {}},
         "InputToBufferSpec": lambda value, _: {**value, "persistent": True},
         "ModuleCallSignature": call_specs(text_dataclass, log),
@@ -82,23 +76,22 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     """Downgrade a 5.1 program to schema 2."""
 
     def node(value: Any, path: Path) -> Any:
-        return hops.ungroup_map(hops.gather_outputs(value, path, log, _SINCE), path, log)
+        return hops.ungroup_map(hops.gather_outputs(value, path, log), path, log)
 
     def offset(value: Any, path: Path) -> Any:
         number = value["storage_offset"].get("as_int")
         if number is None:
-            log.blocked("a symbolic storage_offset", (*path, "storage_offset"), _SINCE)
+            log.blocked("a symbolic storage_offset", (*path, "storage_offset"))
         return {**value, "storage_offset": number or 0}
 
     def buffer(value: Any, path: Path) -> Any:
         if not value["persistent"]:
-            message = f"that the buffer {value['buffer_name']!r} is not persistent"
-            log.lost("persistent", message, (*path, "persistent"), _SINCE)
+            log.lost("persistent", f"that the buffer {value['buffer_name']!r} is not persistent", (*path, "persistent"))
         return without(value, "persistent")
 
     def custom_object(value: Any, path: Path) -> Any:
         if value["class_fqn"]:
-            log.lost("class_fqn", "the class name of a custom object", (*path, "class_fqn"), _SINCE)
+            log.lost("class_fqn", "the class name of a custom object", (*path, "class_fqn"))
         return without(value, "class_fqn")
 
     visitors = {

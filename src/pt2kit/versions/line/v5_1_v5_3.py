@@ -41,7 +41,6 @@ from pt2kit.versions.reader_limits import narrow_ranges
 from pt2kit.versions.rewrite import arm, rewrite, values_of, without
 
 _UNBACKED: Final = re.compile(r"(?<![\w.'])u\d+(?!\w)")
-_SINCE: Final = "5.3"
 _FILES: Final = "co_fileinfo_ordered_list"
 CONSTANTS: Final = frozenset({"as_none", "as_int", "as_float", "as_string", "as_bool"})
 """Arms of an argument that are a constant input."""
@@ -68,11 +67,11 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     Raises:
         SchemaError, JsonError, LimitError: a tree spec that is none.
     """
-    readable = narrow_ranges(name_as_fx(tree, log, keeps_inputs=False), "5.3", log, _SINCE)
+    readable = narrow_ranges(name_as_fx(tree, log, keeps_inputs=False), "5.3", log)
     visitors = {
         "OptionalTensorArgument": arm("as_tensor", lambda tensor: tensor["name"]),
         "ModuleCallSignature": call_specs(describe_tuple, log, having=NAMEDTUPLE),
-        "Node": lambda value, path: without_commas(hops.remove_inputs(value, path, log, _SINCE)),
+        "Node": lambda value, path: without_commas(hops.remove_inputs(value, path, log)),
     }
     return unname_constants(rename_symbols(readable, "5.3", "zuf", "f", visitors), log)
 
@@ -114,7 +113,7 @@ def unname_constants(tree: Tree, log: ConversionLog) -> Tree:
         constant = spec["constant_input"]
         if constant["name"] != name:
             place = (*path, "constant_input", "name")
-            log.lost("input_names", f"the name {constant['name']!r} of a constant input", place, _SINCE)
+            log.lost("input_names", f"the name {constant['name']!r} of a constant input", place)
         return {"user_input": {"arg": constant["value"]}}
 
     return _with_specs(tree, unnamed)

@@ -22,7 +22,6 @@ from pt2kit.versions.fx_names import name_as_fx
 from pt2kit.versions.line import hops
 from pt2kit.versions.rewrite import arm, rewrite, values_of, without
 
-_SINCE: Final = "7.3"
 _FIRST_TORCH: Final = "<=2.4"
 _IN_PLACE: Final = re.compile(r"torch\.ops\.(?!higher_order\.)\w+\.\w*[^_]_\.\w+|torch\.ops\.\w+\.\w+\.(?:\w+_)?out")
 
@@ -42,11 +41,11 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     """Downgrade a 7.3 program to 5.3."""
     new = rewrite(tree, "7.3", _renaming(hops.to_2_4, log))
     if new["torch_version"] != _FIRST_TORCH:
-        log.lost("torch_version", f"torch_version {new['torch_version']!r}", ("torch_version",), _SINCE)
+        log.lost("torch_version", f"torch_version {new['torch_version']!r}", ("torch_version",))
     module = new["graph_module"]
     if module["metadata"]:
         log.graph_metadata = module["metadata"]
-        log.lost("graph_metadata", "metadata of the graph module", ("graph_module", "metadata"), _SINCE)
+        log.lost("graph_metadata", "metadata of the graph module", ("graph_module", "metadata"))
     older = {
         **without(new, "verifiers", "torch_version"),
         "graph_module": without(module, "metadata"),
@@ -71,7 +70,7 @@ def _renaming(rename: Any, log: ConversionLog) -> dict[str, Any]:
 def _dialect(tree: Tree, log: ConversionLog) -> str:
     verifiers = tree["verifiers"]
     if len(verifiers) > 1:
-        log.blocked(f"several verifiers ({', '.join(verifiers)})", ("verifiers",), _SINCE)
+        log.blocked(f"several verifiers ({', '.join(verifiers)})", ("verifiers",))
         return str(verifiers[0])
     if not verifiers:
         return ""
@@ -80,6 +79,6 @@ def _dialect(tree: Tree, log: ConversionLog) -> str:
     for node, path in values_of(tree, "7.3", "Node"):
         if _IN_PLACE.fullmatch(node["target"]):
             message = f"{node['target']}, which changes its argument in place, in a program of the dialect TRAINING"
-            log.blocked(message, path, _SINCE)
+            log.blocked(message, path)
     log.changed("the dialect TRAINING became ATEN: no operator changes its arguments", ("verifiers",))
     return "ATEN"

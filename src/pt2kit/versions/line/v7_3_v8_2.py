@@ -23,9 +23,8 @@ from pt2kit.jsontext import Path
 from pt2kit.treespec.spec import leaf_count, parse
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line.texts import to_plain, to_structural
-from pt2kit.versions.rewrite import arm, rewrite, without
+from pt2kit.versions.rewrite import arm, rewrite, values_of, without
 
-_SINCE: Final = "8.2"
 _SPECS: Final = {"inputs": "in_spec", "outputs": "out_spec"}
 _WRITES: Final = "torch.ops.aten.rrelu_with_noise.default"
 _WITH_NONE: Final = ("Argument", "OptionalTensorArgument", "ConstantValue")
@@ -38,21 +37,14 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         ExpressionError: a text that is no expression.
         LimitError: one that is too large.
     """
-    writing: list[Path] = []
-
-    def node(value: Any, path: Path) -> Any:
-        if value["target"] == _WRITES:
-            writing.append((*path, "target"))
-        return value
-
     visitors = {
         **dict.fromkeys(_WITH_NONE, arm("as_none", lambda _: True)),
         "Graph": lambda value, _: {**value, "sym_float_values": {}},
         "ModuleCallSignature": lambda value, _: {**value, "forward_arg_names": None},
-        "Node": node,
         "SymExpr": to_structural(log),
     }
     new = rewrite(tree, "7.3", visitors)
+    writing = [(*path, "target") for node, path in values_of(tree, "7.3", "Node") if node["target"] == _WRITES]
     if writing and new["verifiers"] == ["ATEN"]:
         log.changed(f"the dialect ATEN became TRAINING: {_WRITES} writes to its arguments", writing[0])
         new = {**new, "verifiers": ["TRAINING"]}
@@ -71,13 +63,13 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
 
     def graph(value: Any, path: Path) -> Any:
         for name in value["sym_float_values"]:
-            log.blocked(f"the symbolic float {name!r}", (*path, "sym_float_values", name), _SINCE)
+            log.blocked(f"the symbolic float {name!r}", (*path, "sym_float_values", name))
         return without(value, "sym_float_values")
 
     def signature(value: Any, path: Path) -> Any:
         if value["forward_arg_names"]:
             message = f"the argument names {', '.join(value['forward_arg_names'])}"
-            log.lost("forward_arg_names", message, (*path, "forward_arg_names"), _SINCE)
+            log.lost("forward_arg_names", message, (*path, "forward_arg_names"))
         specs = {key: value[key].replace('"torch.Size"', '"builtins.tuple"') for key in _SPECS.values()}
         return without({**value, **specs}, "forward_arg_names")
 
@@ -85,7 +77,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
         **dict.fromkeys(_WITH_NONE, arm("as_none", lambda _: [])),
         "Graph": graph,
         "ModuleCallSignature": signature,
-        "SymExpr": to_plain(log, _SINCE),
+        "SymExpr": to_plain(log),
     }
     return rewrite(tree, "8.2", visitors)
 

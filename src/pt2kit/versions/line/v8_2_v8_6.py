@@ -33,7 +33,6 @@ from pt2kit.versions.line.metadata import without_commas
 from pt2kit.versions.line.texts import registered_names
 from pt2kit.versions.rewrite import rewrite, without
 
-_SINCE: Final = "8.6"
 POSITIONAL: Final = 1
 KEYWORD: Final = 2
 _IGNORED: Final = r"\([^)]*\)"
@@ -58,17 +57,17 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     """Downgrade an 8.6 program to 8.2; field names of named tuples go into the log."""
 
     def node(value: Any, path: Path) -> Any:
-        value = without_commas(add_scan_options(value, path, log, _SINCE), _IGNORED)
+        value = without_commas(add_scan_options(value, path, log), _IGNORED)
         schemaless = is_higher_order(value["target"])
         inputs = []
         if not schemaless and not _is_symbolic(value) and any(named["kind"] is not None for named in value["inputs"]):
-            log.lost("argument_kinds", "which arguments a call gives by position", (*path, "inputs"), _SINCE)
+            log.lost("argument_kinds", "which arguments a call gives by position", (*path, "inputs"))
         for index, named in enumerate(value["inputs"]):
             if schemaless and named["kind"] == POSITIONAL and named["name"]:
                 message = f"the positional argument {named['name']!r} of an operator without a schema"
-                log.blocked(message, (*path, "inputs", index), _SINCE)
+                log.blocked(message, (*path, "inputs", index))
             inputs.append(without(named, "kind"))
-        return wrap_outputs({**value, "inputs": inputs}, path, log, _SINCE)
+        return wrap_outputs({**value, "inputs": inputs}, path, log)
 
     new = rewrite(tree, "8.6", {"Node": node})
     module = new["graph_module"]
