@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import click
 from click.testing import CliRunner
 
-from pt2kit.cli.frame import Result, argument, json_option, option, print_result, subcommand
+from pt2kit.cli.frame import Result, ResultOptions, argument, option, print_result, subcommand
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(ResultOptions):
     """Options of a command that prints what it got."""
 
     files: tuple[str, ...] = argument("[FILE]...")
@@ -22,7 +22,6 @@ class Options:
     names: Mapping[str, str] = option("New names.", "OLD=NEW")
     at: Mapping[str, int] = option("Values.", "SYMBOL=N")
     depth: int = option("With --is-strict: how deep.", default=3)
-    as_json: bool = json_option()
 
 
 def show(options: Options) -> int:

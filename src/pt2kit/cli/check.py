@@ -21,14 +21,14 @@ import click
 
 from pt2kit.cli.common import Refusal, choose_model, open_file, progress, standard_input
 from pt2kit.cli.completion import complete_rules
-from pt2kit.cli.frame import Result, json_option, model_option, option, path_option
+from pt2kit.cli.frame import Result, option, path_option
 from pt2kit.cli.output import colour, linked, print_json, print_lines
 from pt2kit.cli.several import (
     Answer,
+    FilesOptions,
     answers,
     chosen_files,
     files_argument,
-    jobs_option,
     report_unread,
     run_task,
 )
@@ -165,7 +165,7 @@ def _name(file: str, folder: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(FilesOptions):
     """Options of `pt2 check`."""
 
     files: tuple[str, ...] = files_argument()
@@ -176,9 +176,6 @@ class Options:
     allow: tuple[str, ...] = option("Accept all findings of these rules.", "RULE[,RULE]", shell_complete=complete_rules)
     baseline: str | None = path_option("Accept the findings that this file lists.")
     write_baseline: bool = option("Write the findings to the --baseline file.")
-    model: str | None = model_option("; all by default")
-    jobs: int = jobs_option()
-    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

@@ -93,11 +93,7 @@ def modules_of(package: Package, model: str) -> Iterable[str]:
         yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
-def _weights(package: Package, model: str) -> Iterable[str]:
-    return (*package.weights(model), *package.constants(model))
-
-
 complete_models = _from_file(lambda package, model: [model])
 complete_nodes = _from_file(nodes_of)
 complete_modules = _from_file(modules_of)
-complete_weights = _from_file(_weights)
+complete_weights = _from_file(lambda package, model: (*package.weights(model), *package.constants(model)))

@@ -15,14 +15,12 @@ from pt2kit.cli.common import choose_model, only_model, open_file, progress
 from pt2kit.cli.frame import (
     Result,
     argument,
-    json_option,
-    model_option,
     option,
     output_option,
     prove_option,
 )
 from pt2kit.cli.output import print_error, print_lines
-from pt2kit.cli.several import chosen_targets, jobs_option, make_folder, run_task
+from pt2kit.cli.several import FilesOptions, chosen_targets, make_folder, run_task
 from pt2kit.errors import ConversionError
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(FilesOptions):
     """Options of `pt2 convert`."""
 
     arguments: tuple[str, ...] = argument("SRC... [DST]")
@@ -51,9 +49,6 @@ class Options:
     dry_run: bool = option("Write nothing; report what would be done.")
     output: str | None = output_option("DST", "file or folder")
     prove: bool = prove_option()
-    model: str | None = model_option("; all by default")
-    jobs: int = jobs_option()
-    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

@@ -13,9 +13,9 @@ import click
 from pt2kit.cli.common import SECONDS, check_page, choose_model, open_file, progress
 from pt2kit.cli.frame import (
     Result,
+    ResultOptions,
     argument,
     force_option,
-    json_option,
     memory_option,
     option,
     path_option,
@@ -33,7 +33,7 @@ STYLES: Final = {"+ ": "green", "- ": "red", "~ ": "yellow", "@ ": "cyan"}
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(ResultOptions):
     """Options of `pt2 diff`."""
 
     files: tuple[str, ...] = argument("OLD NEW")
@@ -56,7 +56,6 @@ class Options:
     )
     timeout: float = option("With --run: stop then.  [default: 600]", "SECONDS", type=SECONDS, default=600.0)
     max_memory: int | None = memory_option("With --run: memory to use, such as 4G.")
-    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

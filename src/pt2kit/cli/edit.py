@@ -14,9 +14,9 @@ from pt2kit.cli.common import choose_model, is_count, one_output, open_file, wri
 from pt2kit.cli.completion import complete_nodes, complete_weights
 from pt2kit.cli.frame import (
     Result,
+    ResultOptions,
     argument,
     external_option,
-    json_option,
     model_option,
     option,
     output_option,
@@ -179,7 +179,7 @@ def _list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> No
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(ResultOptions):
     """Options of `pt2 edit`; edits are made in the order of the fields."""
 
     source: str = argument("FILE")
@@ -220,7 +220,6 @@ class Options:
     skeleton: bool = option("Omit weight data.")
     prove: bool = prove_option()
     model: str | None = model_option()
-    as_json: bool = json_option()
 
     def edits(self, editor: Editor) -> Iterator[Done]:
         """Make all edits; yield what each did, and in how many places."""

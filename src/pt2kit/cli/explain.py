@@ -15,7 +15,7 @@ from typing import Any, Final
 import click
 
 from pt2kit.cli.completion import complete_rules
-from pt2kit.cli.frame import Result, argument, json_option, print_result
+from pt2kit.cli.frame import Result, ResultOptions, argument, print_result
 from pt2kit.cli.output import width
 from pt2kit.messages import suggestion
 from pt2kit.rules import FAMILIES, REASONS, RULES
@@ -75,11 +75,10 @@ def generated() -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(ResultOptions):
     """Options of `pt2 explain`."""
 
     rules: tuple[str, ...] = argument("[RULE]...", type=None, shell_complete=complete_rules)
-    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pt2kit.cli.common import Refusal, open_file
-from pt2kit.cli.frame import Result, argument, force_option, json_option, option, print_result, rename_option
+from pt2kit.cli.frame import Result, ResultOptions, argument, force_option, option, print_result, rename_option
 from pt2kit.cli.output import print_bytes, print_lines
 from pt2kit.messages import printable, suggestion
 from pt2kit.package.open import Package
@@ -17,7 +17,7 @@ from pt2kit.zip.chosen_names import paths_below
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(ResultOptions):
     """Options of `pt2 extra`."""
 
     file: str = argument("FILE")
@@ -27,7 +27,6 @@ class Options:
     )
     force: bool = force_option()
     rename: bool = rename_option()
-    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

@@ -22,9 +22,9 @@ import click
 from pt2kit.cli.common import bar_of, bytes_amount, check_page
 from pt2kit.cli.frame import (
     Result,
+    ResultOptions,
     argument,
     force_option,
-    json_option,
     load_command,
     option,
     parameters,
@@ -107,7 +107,7 @@ def _storage_option() -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedOptions:
+class SharedOptions(ResultOptions):
     """Options of all commands of `pt2 fleet` that run on files; each has some of the single command of its name."""
 
     targets: tuple[str, ...] = argument("TARGETS...", type=None)
@@ -123,7 +123,6 @@ class SharedOptions:
     )
     memory: int = option("Memory limit of one file (4G).", "BYTES", default="4G", callback=bytes_amount)
     storage: Mapping[str, str] = _storage_option()
-    as_json: bool = json_option()
 
 
 def _run(work: str, **given: Any) -> int:
@@ -180,14 +179,13 @@ def _ending(work: str, done: Progress, out: str, earlier: Counter[str]) -> Itera
 
 
 @dataclass(frozen=True, slots=True)
-class ReportOptions:
+class ReportOptions(ResultOptions):
     """Options of `pt2 fleet report`."""
 
     folder: str = argument("DIR", type=None)
     html: str | None = option("Write a self-contained page with bars instead.", "--output", "-o", "--html", "FILE")
     storage: Mapping[str, str] = _storage_option()
     force: bool = force_option(is_page=True)
-    as_json: bool = json_option()
 
 
 def report(options: ReportOptions) -> int:

@@ -1,10 +1,9 @@
 """The frame of a subcommand: options declared as fields of a dataclass, and a result printed as text or JSON.
 
     @dataclass(frozen=True, slots=True)
-    class Options:
+    class Options(ResultOptions):
         files: tuple[str, ...] = files_argument()
-        strict: bool = flag("Treat warnings as errors.")
-        as_json: bool = json_option()
+        strict: bool = option("Treat warnings as errors.")
 
     def run(options: Options) -> int: ...
 
@@ -15,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
@@ -151,11 +150,6 @@ def model_option(default: str = "") -> Any:
     return option(text, "--model", "NAME", shell_complete=complete_models)
 
 
-def json_option() -> Any:
-    """Declare a field that is true if JSON is to be printed."""
-    return option("Print JSON for scripts.", "--json")
-
-
 def output_option(argument: str = "OUT", kind: str = "file") -> Any:
     """Declare a field for the file or folder to write, which an argument may name instead."""
     return option(f"The {kind} to write; the same as {argument}.", "--output", "-o", argument, type=FILE)
@@ -234,5 +228,15 @@ def _check_flags(context: click.Context) -> None:
 
 
 def parameters(kind: Any) -> list[click.Parameter]:
-    """Return the parameters that the fields of a dataclass declare."""
-    return [one.metadata["click"](one.name, one.type) for one in fields(kind)]
+    """Return the parameters that the fields of a dataclass declare; those of its base come last."""
+    shared = fields(kind.__base__) if is_dataclass(kind.__base__) else ()
+    names = {one.name for one in shared}
+    own = [one.metadata["click"](one.name, one.type) for one in fields(kind) if one.name not in names]
+    return [*own, *parameters(kind.__base__)] if shared else own
+
+
+@dataclass(frozen=True, slots=True)
+class ResultOptions:
+    """Options of a command that prints a result, after its own."""
+
+    as_json: bool = option("Print JSON for scripts.", "--json")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pt2kit.cli.common import SECONDS, Refusal, choose_model, open_file
-from pt2kit.cli.frame import Result, argument, json_option, memory_option, model_option, option, print_result
+from pt2kit.cli.frame import Result, ResultOptions, argument, memory_option, model_option, option, print_result
 from pt2kit.cli.output import print_error
 from pt2kit.messages import printable, suggestion
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(ResultOptions):
     """Options of `pt2 run`."""
 
     file: str = argument("FILE")
@@ -37,7 +37,6 @@ class Options:
     timeout: float = option("Stop after this time.", "SECONDS", type=SECONDS, default=600.0, show_default=True)
     max_memory: int | None = memory_option("Use at most this much memory, such as 4G.")
     model: str | None = model_option()
-    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

@@ -13,13 +13,11 @@ from pt2kit.cli.common import only_model, open_file, progress
 from pt2kit.cli.frame import (
     Result,
     argument,
-    json_option,
-    model_option,
     option,
     output_option,
     prove_option,
 )
-from pt2kit.cli.several import chosen_targets, jobs_option, make_folder, run_task
+from pt2kit.cli.several import FilesOptions, chosen_targets, make_folder, run_task
 from pt2kit.digests.result import PARTS
 from pt2kit.messages import count_text
 
@@ -36,7 +34,7 @@ _SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(FilesOptions):
     """Options of `pt2 sanitize`."""
 
     arguments: tuple[str, ...] = argument("SRC... DST")
@@ -48,9 +46,6 @@ class Options:
     dry_run: bool = option("Write nothing; report what prevents it.")
     output: str | None = output_option("DST", "file or folder")
     prove: bool = prove_option()
-    model: str | None = model_option("; all by default")
-    jobs: int = jobs_option()
-    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

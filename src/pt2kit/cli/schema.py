@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from pt2kit.cli.common import Refusal
-from pt2kit.cli.frame import Result, argument, json_option, option, print_result
+from pt2kit.cli.frame import Result, ResultOptions, argument, option, print_result
 from pt2kit.idl.compat import Level, Verdict, verdict
 from pt2kit.idl.sources import FORMATS, current_table, emit, read_table, table, versions
 from pt2kit.messages import count_text
@@ -75,7 +75,7 @@ def _overload_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(ResultOptions):
     """Options of `pt2 schema`."""
 
     format: str | None = option("Print the definition in this language.", type=click.Choice(list(FORMATS)))
@@ -86,7 +86,6 @@ class Options:
     what: str | None = argument("[operators]", type=click.Choice(["operators"]))
     name: str | None = argument("[NAME]", type=None)
     release: str | None = option("With operators: the release of torch; the newest by default.", "R")
-    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

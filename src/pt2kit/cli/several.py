@@ -18,7 +18,7 @@ import click
 
 from pt2kit import codec
 from pt2kit.cli.common import Refusal
-from pt2kit.cli.frame import Result, argument, option, print_result
+from pt2kit.cli.frame import Result, ResultOptions, argument, model_option, option, print_result
 from pt2kit.cli.output import colour, end_by_signal, error_text, print_error, print_json, print_lines
 from pt2kit.errors import Pt2Error
 from pt2kit.messages import count_text
@@ -35,10 +35,14 @@ def files_argument() -> Any:
     return argument("FILE...")
 
 
-def jobs_option() -> Any:
-    """Declare a field for the number of processes."""
-    text = "Process this many files in parallel."
-    return option(text, "--jobs", "-j", type=click.IntRange(1), default=1, show_default=True)
+@dataclass(frozen=True, slots=True)
+class FilesOptions(ResultOptions):
+    """Options of a command on one or several files, after its own."""
+
+    model: str | None = model_option("; all by default")
+    jobs: int = option(
+        "Process this many files in parallel.", "--jobs", "-j", type=click.IntRange(1), default=1, show_default=True
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ def run_task(
     files: Sequence[str],
     several: bool,
     task: Callable[[str], Result],
-    options: Any,
+    options: FilesOptions,
     *,
     outcomes: Mapping[str, str] | None = None,
     summary: Callable[[Mapping[str, int]], str] | None = None,
@@ -74,8 +78,8 @@ def run_task(
         files: their names.
         several: whether to report on several files; otherwise the result of the one file is printed alone.
         task: file -> its result; a function of a module, or a `partial` of one.
-        options: those of the command: `jobs`, the number of processes, and `as_json`: print one JSON document instead,
-            with `files`, `unreadable` and `summary`.
+        options: those of the command; with `as_json`, one JSON document is printed instead, with `files`, `unreadable`
+            and `summary`.
         outcomes: outcome -> its words in the summary line.
         summary: totals -> the words of the summary line, instead of `outcomes`; without either there is no such line.
         unread: what the summary calls a file that could not be processed.

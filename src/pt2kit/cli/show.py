@@ -12,9 +12,9 @@ import click
 from pt2kit.cli import views
 from pt2kit.cli.common import chosen_models, open_file, rate_amount
 from pt2kit.cli.completion import complete_modules, complete_nodes
-from pt2kit.cli.frame import Result, json_option, model_option, option
+from pt2kit.cli.frame import Result, option
 from pt2kit.cli.output import print_json, print_lines, print_paged, width
-from pt2kit.cli.several import chosen_files, files_argument, jobs_option, run_task
+from pt2kit.cli.several import FilesOptions, chosen_files, files_argument, run_task
 from pt2kit.messages import printable
 from pt2kit.package.open import Package
 from pt2kit.text.format import WIDTH
@@ -26,7 +26,7 @@ def _rate_option(help: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(FilesOptions):
     """Options of `pt2 show`."""
 
     files: tuple[str, ...] = files_argument()
@@ -49,9 +49,6 @@ class Options:
     peak_flops: int | None = _rate_option("With --cost: FLOPs per second of a device, such as 19.5T.")
     bandwidth: int | None = _rate_option("With --cost: bytes per second of its memory, such as 900G.")
     oldest: bool = option("Also find the oldest release that could read it, once converted.")
-    model: str | None = model_option("; all by default")
-    jobs: int = jobs_option()
-    as_json: bool = json_option()
 
     @property
     def ways(self) -> tuple[bool, ...]:

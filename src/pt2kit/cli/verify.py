@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pt2kit.cli.common import progress
-from pt2kit.cli.frame import Result, argument, json_option, option, print_result
+from pt2kit.cli.frame import Result, ResultOptions, argument, option, print_result
 from pt2kit.cli.output import print_json
 from pt2kit.messages import count_text
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(ResultOptions):
     """Options of `pt2 verify`."""
 
     file: str = argument("FILE", type=None)
@@ -26,7 +26,6 @@ class Options:
     identity: str | None = option("The trusted identity.", "WHO")
     issuer: str | None = option("The issuer of the identity.", "URL")
     whole_file: bool = option("Accept only a signature over the bytes of the file.", "--bytes")
-    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

@@ -14,10 +14,10 @@ from pt2kit.cli.common import Refusal, choose_model, chosen_models, open_file, p
 from pt2kit.cli.completion import complete_weights
 from pt2kit.cli.frame import (
     Result,
+    ResultOptions,
     argument,
     by_program,
     external_option,
-    json_option,
     model_option,
     option,
     print_result,
@@ -36,7 +36,7 @@ SUFFIXES = (".safetensors", ".npz", ".npy")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(ResultOptions):
     """Options of `pt2 weights`."""
 
     file: str = argument("FILE")
@@ -55,7 +55,6 @@ class Options:
     partial: bool = option("With --from: SOURCE may have other names, and lack some.")
     external: str | None = external_option()
     model: str | None = model_option("; all by default")
-    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:
