@@ -71,7 +71,7 @@ def _move(editor: Editor, device: str) -> Any:
     return _pass("move")(editor, {old: new} if sign else new)
 
 
-def _drop_outputs(editor: Editor, values: Sequence[str]) -> Iterator[Done]:
+def _drop_outputs(editor: Editor, _: str, values: Sequence[str]) -> Iterator[Done]:
     # From the end: the numbers are those of the file.
     for which in sorted(values, key=lambda one: -int(one) if is_count(one) else 1):
         editor.drop_output(int(which) if is_count(which) else which)
@@ -85,7 +85,7 @@ def _set_sample_inputs(editor: Editor, file: str) -> int:
     return len(arrays)
 
 
-def _make_dynamic(editor: Editor, dimensions: Sequence[str]) -> Iterator[Done]:
+def _make_dynamic(editor: Editor, _: str, dimensions: Sequence[str]) -> Iterator[Done]:
     """Make dimensions dynamic; those of one NAME together, with the range that one of them states."""
     from pt2kit.editing import passes
 
@@ -122,51 +122,28 @@ def _replace_program(editor: Editor, where: str) -> None:
         raise at(place, error) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """How the values of an option change a program.
-
-    Args:
-        make: a method of the editor, or a function of the editor and a value (of a pair, both sides); returns the
-            number of places, or something else for one.
-        label: what one edit did; the words of the option and the value if it is empty.
-        make_all: makes the edits of all values together, instead of `make`.
-    """
-
-    make: str | Callable[..., Any] = ""
-    label: str = ""
-    make_all: Callable[[Editor, Sequence[str]], Iterator[Done]] | None = None
-
-    def edits(self, editor: Editor, option: str, given: Any) -> Iterator[Done]:
-        """Make the edits of all values of an option; yield what each did, and in how many places."""
-        if self.make_all is not None:
-            yield from self.make_all(editor, given)
-            return
-        make = getattr(editor, self.make) if isinstance(self.make, str) else partial(self.make, editor)
-        values = [given] if isinstance(given, str) else given
-        for sides in (one if isinstance(one, tuple) else (one,) for one in values):
-            label = self.label or option.replace("_", " ") + " {}" + " to {}" * (len(sides) - 1)
-            count = make(*sides)
-            yield label.format(*sides), count if isinstance(count, int) else 1
-
-
 def _edit(form: str, help: str, make: str | Callable[..., Any], label: str = "", *flags: str, **settings: Any) -> Any:
     """Declare a field whose values are edits; as `option`.
 
     Args:
         form: how a value is written.
         help: the help text.
-        make: as in `Edit`.
-        label: as in `Edit`.
+        make: a method of the editor, or a function of the editor and a value (of a pair, both sides); returns the
+            number of places, or something else for one.
+        label: what one edit did; the words of the option and the value if it is empty.
         flags: the flags.
         settings: further arguments of `click.option`.
     """
-    return option(help, form, *flags, about=Edit(make, label), **settings)
 
+    def edits(editor: Editor, name: str, given: Any) -> Iterator[Done]:
+        run = getattr(editor, make) if isinstance(make, str) else partial(make, editor)
+        values = [given] if isinstance(given, str) else given
+        for sides in (one if isinstance(one, tuple) else (one,) for one in values):
+            text = label or name.replace("_", " ") + " {}" + " to {}" * (len(sides) - 1)
+            count = run(*sides)
+            yield text.format(*sides), count if isinstance(count, int) else 1
 
-def _edit_all(form: str, help: str, make_all: Callable[[Editor, Sequence[str]], Iterator[Done]]) -> Any:
-    """Declare a field whose values are one edit together; as `option`."""
-    return option(help, form, about=Edit(make_all=make_all))
+    return option(help, form, *flags, about=edits, **settings)
 
 
 def _list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -180,7 +157,10 @@ def _list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> No
 
 @dataclass(frozen=True, slots=True)
 class Options(ResultOptions):
-    """Options of `pt2 edit`; edits are made in the order of the fields."""
+    """Options of `pt2 edit`; edits are made in the order of the fields.
+
+    The `about` of a field makes its edits: a function of the editor, the name of the option and its values.
+    """
 
     source: str = argument("FILE")
     target: str | None = argument("[OUT]")
@@ -192,12 +172,12 @@ class Options(ResultOptions):
     operator: tuple[tuple[str, str], ...] = _edit(
         "OLD=NEW", "Call another operator instead.", _rename_operator, "{} to {}"
     )
-    drop_output: tuple[str, ...] = _edit_all("OUTPUT", "Remove an output, by number from 0 or name.", _drop_outputs)
+    drop_output: tuple[str, ...] = option("Remove an output, by number from 0 or name.", "OUTPUT", about=_drop_outputs)
     add_output: tuple[str, ...] = _edit(
         "VALUE", "Return an additional value.", "add_output", shell_complete=complete_nodes
     )
     specialize: tuple[tuple[str, int], ...] = _edit("SYMBOL=N", "Set a symbol to a number.", "specialize", "{} is {}")
-    dynamic: tuple[str, ...] = _edit_all("DIM=RANGE", "Make a dimension dynamic: x.0=batch:1..64.", _make_dynamic)
+    dynamic: tuple[str, ...] = option("Make a dimension dynamic: x.0=batch:1..64.", "DIM=RANGE", about=_make_dynamic)
     sample_inputs: str | None = _edit(
         "FILE.npz", "Store sample inputs: one array for each input.", _set_sample_inputs, "sample inputs"
     )
@@ -224,9 +204,9 @@ class Options(ResultOptions):
     def edits(self, editor: Editor) -> Iterator[Done]:
         """Make all edits; yield what each did, and in how many places."""
         for one in fields(self):
-            edit, given = one.metadata.get("about"), getattr(self, one.name)
-            if edit is not None and given:
-                yield from edit.edits(editor, one.name, given)
+            edits, given = one.metadata.get("about"), getattr(self, one.name)
+            if edits is not None and given:
+                yield from edits(editor, one.name, given)
 
 
 def run(options: Options) -> int:
