@@ -21,14 +21,13 @@ import click
 
 from pt2kit.cli.common import Refusal, choose_model, open_file, progress, standard_input
 from pt2kit.cli.completion import complete_rules
-from pt2kit.cli.frame import Result, option, path_option
+from pt2kit.cli.frame import Result, argument, option, path_option
 from pt2kit.cli.output import colour, linked, print_json, print_lines
 from pt2kit.cli.several import (
     Answer,
     FilesOptions,
     answers,
     chosen_files,
-    files_argument,
     report_unread,
     run_task,
 )
@@ -168,7 +167,7 @@ def _name(file: str, folder: str) -> str:
 class Options(FilesOptions):
     """Options of `pt2 check`."""
 
-    files: tuple[str, ...] = files_argument()
+    files: tuple[str, ...] = argument("FILE...")
     payloads: bool = option("Read all records: compare checksums, look for NaN in the weights.")
     strict: bool = option("Treat warnings as errors.")
     full: bool = option("List every problem, not only the first few of each rule.")

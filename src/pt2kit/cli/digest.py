@@ -12,8 +12,8 @@ import click
 
 from pt2kit import codec
 from pt2kit.cli.common import Refusal, choose_model, chosen_models, open_file, progress
-from pt2kit.cli.frame import Result, by_program, option
-from pt2kit.cli.several import FilesOptions, chosen_files, files_argument, run_task
+from pt2kit.cli.frame import Result, argument, by_program, option
+from pt2kit.cli.several import FilesOptions, chosen_files, run_task
 from pt2kit.digests.result import FORMAT, PARTS, TABLES, read_expected, read_programs
 from pt2kit.messages import count_text, printable
 from pt2kit.package.open import Package
@@ -26,7 +26,7 @@ MAX_EXPECTED: Final = 1 << 28
 class Options(FilesOptions):
     """Options of `pt2 digest`."""
 
-    files: tuple[str, ...] = files_argument()
+    files: tuple[str, ...] = argument("FILE...")
     only: tuple[str, ...] = option(f"Compute only some of {', '.join(PARTS)}.", "PART")
     tensors: bool = option("List the digest of every weight and constant as well.")
     verify: str | None = option("Compare with a file that --json wrote, or with sha256:….", "EXPECTED")

@@ -2,7 +2,7 @@
 
     @dataclass(frozen=True, slots=True)
     class Options(ResultOptions):
-        files: tuple[str, ...] = files_argument()
+        files: tuple[str, ...] = argument("FILE...")
         strict: bool = option("Treat warnings as errors.")
 
     def run(options: Options) -> int: ...

@@ -18,7 +18,7 @@ import click
 
 from pt2kit import codec
 from pt2kit.cli.common import Refusal
-from pt2kit.cli.frame import Result, ResultOptions, argument, model_option, option, print_result
+from pt2kit.cli.frame import Result, ResultOptions, model_option, option, print_result
 from pt2kit.cli.output import colour, end_by_signal, error_text, print_error, print_json, print_lines
 from pt2kit.errors import Pt2Error
 from pt2kit.messages import count_text
@@ -28,11 +28,6 @@ T = TypeVar("T")
 
 UNREADABLE = 2
 """The exit code if a file could not be read."""
-
-
-def files_argument() -> Any:
-    """Declare a field for the files, folders and patterns of a command."""
-    return argument("FILE...")
 
 
 @dataclass(frozen=True, slots=True)

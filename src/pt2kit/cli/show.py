@@ -12,9 +12,9 @@ import click
 from pt2kit.cli import views
 from pt2kit.cli.common import chosen_models, open_file, rate_amount
 from pt2kit.cli.completion import complete_modules, complete_nodes
-from pt2kit.cli.frame import Result, option
+from pt2kit.cli.frame import Result, argument, option
 from pt2kit.cli.output import print_json, print_lines, print_paged, width
-from pt2kit.cli.several import FilesOptions, chosen_files, files_argument, run_task
+from pt2kit.cli.several import FilesOptions, chosen_files, run_task
 from pt2kit.messages import printable
 from pt2kit.package.open import Package
 from pt2kit.text.format import WIDTH
@@ -29,7 +29,7 @@ def _rate_option(help: str) -> Any:
 class Options(FilesOptions):
     """Options of `pt2 show`."""
 
-    files: tuple[str, ...] = files_argument()
+    files: tuple[str, ...] = argument("FILE...")
     graph: bool = option("Print the whole program.")
     as_text: bool = option("Print the whole program in the form that can be read back.", "--text")
     node: str | None = option(
