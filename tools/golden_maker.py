@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 from pt2kit.pickles import writer as torch_save
-from pt2kit.pickles.values import PickledStorage, PickledTensor
+from pt2kit.pickles.values import PickledTensor
 from pt2kit.schema import parse_version
 from pt2kit.schema.fieldtable import (
     AnyOf,
@@ -21,6 +21,7 @@ from pt2kit.schema.fieldtable import (
     frozen_table,
 )
 from pt2kit.versions.check import canonical_type
+from pt2kit.zip.reader import Storage
 
 STACK = '  File "model.py", line 3, in forward\n    return x + 1\n'
 LEAF = '{"type": null, "context": null, "children_spec": []}'
@@ -33,7 +34,7 @@ VALUES = ("x", "p", "buf", "tmp", "cst", "tok", "k", "r0", "r1", "c", "t", "m1",
 def tensor() -> PickledTensor:
     """Three floats."""
     data = memoryview(b"\0\0\x80?\0\0\0@\0\0@@")
-    return PickledTensor(PickledStorage("0", "float32", 12, "cpu", lambda: data), "float32", (3,), (1,), 0)
+    return PickledTensor(Storage("0", 12, lambda: data), "float32", (3,), (1,), 0)
 
 
 class Maker:

@@ -20,7 +20,6 @@ from pt2kit.codec import decode
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.detection import detect
 from pt2kit.pickles.reader import read_payload
-from pt2kit.pickles.values import PickledStorage
 from pt2kit.schema import PayloadConfig, ScalarType
 from pt2kit.tensors import (
     DTYPES,
@@ -35,7 +34,6 @@ from pt2kit.tensors import (
     to_safetensors,
     views_from_config,
 )
-from pt2kit.tensors.view import Storage
 from pt2kit.zip.reader import Archive, open_archive
 
 Views = dict[str, Any]
@@ -233,7 +231,7 @@ def pickled(value: Any) -> Any:
 
 
 def turn(value: Any) -> Any:
-    return from_pickled(pickled(value), name="t", where="p", storages={})
+    return from_pickled(pickled(value), name="t", where="p")
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: DTYPES[dtype].name)
@@ -262,8 +260,7 @@ def test_pickled_state_dict() -> None:
 
 def views_of(state: Any, where: str) -> Views:
     """The views of a pickled state dict; what shares a storage there shares one here."""
-    storages: dict[PickledStorage, Storage] = {}
-    return {name: from_pickled(value, name=name, where=where, storages=storages) for name, value in state.items()}
+    return {name: from_pickled(value, name=name, where=where) for name, value in state.items()}
 
 
 PAYLOADS = ("data/weights/model.pt", "data/constants/model.pt", "serialized_state_dict.pt", "serialized_constants.pt")

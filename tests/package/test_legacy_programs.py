@@ -325,7 +325,7 @@ def test_payloads_of_a_container_as_torch_save_files() -> None:
     saved = torch_save.dumps(weight, "x")
     with pt2kit.open(packed(model, **{"blobs/0.weight": saved})) as package:
         np.testing.assert_array_equal(
-            package.weights()["0.weight"].numpy(), np.frombuffer(weight.storage.data, "<f4").reshape(16, 8)
+            package.weights()["0.weight"].numpy(), np.frombuffer(weight.storage.read(), "<f4").reshape(16, 8)
         )
 
 

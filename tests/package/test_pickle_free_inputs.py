@@ -21,13 +21,11 @@ from pt2kit.tensors import TensorView
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.pickled import FAKE_TENSOR, from_pickled
+from pt2kit.zip.reader import Storage
 
 WHERE = "extra/pt2kit/sample_inputs/model.json"
 MLP = samples.sample("2.13.0", "mlp")
-STORAGES = tuple(
-    data.PickledStorage(str(number), "uint8", 64, "cpu", lambda: memoryview(bytes(64))) for number in range(2)
-)
-VIEWS: dict[Any, Any] = {}
+STORAGES = tuple(Storage(str(number), 64, lambda: memoryview(bytes(64))) for number in range(2))
 
 
 def read(index: bytes, count: int = 1) -> tuple[Any, ...]:
@@ -90,7 +88,7 @@ def tensors(draw: st.DrawFn) -> TensorView:
         requires_grad="float" in row.name and draw(st.booleans()),
         kind=draw(st.sampled_from(["tensor", "parameter"])),
     )
-    view = from_pickled(tensor, name="x", where=WHERE, storages=VIEWS)
+    view = from_pickled(tensor, name="x", where=WHERE)
     assert isinstance(view, TensorView)
     return view
 

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 
 from pt2kit.package.plan import PlannedPickle, PlannedRecord, of_bytes, write_records
 from pt2kit.pickles.reader import read_payload
-from pt2kit.pickles.values import PickledStorage, PickledTensor
-from pt2kit.zip.reader import open_archive
+from pt2kit.pickles.values import PickledTensor
+from pt2kit.zip.reader import Storage, open_archive
 from pt2kit.zip.writer import ArchiveWriter
 
 
-def storage(size: int) -> PickledStorage:
-    """A storage of zeros."""
-    return PickledStorage("s", "uint8", size, "cpu", lambda: memoryview(bytes(size)))
+def tensor(size: int, read: Callable[[], memoryview]) -> PickledTensor:
+    """All bytes of a storage."""
+    return PickledTensor(Storage("s", size, read), "uint8", (size,), (1,), 0)
 
 
 def test_a_plan_is_written_in_order() -> None:
     """Bytes that are there, bytes on demand, and torch.save files; progress grows to the whole."""
     large = 20 << 20
-    kept = storage(1000)
     plan: list[PlannedRecord | PlannedPickle] = [
         of_bytes("a", b"bytes"),
         of_bytes("b", b"deflated" * 100, deflate=True),
         PlannedRecord("c", large, lambda: memoryview(bytes(large + 3))),
-        PlannedPickle("d", {"t": PickledTensor(kept, "uint8", (1000,), (1,), 0)}, (kept,)),
+        PlannedPickle("d", {"t": tensor(1000, lambda: memoryview(bytes(1000)))}),
     ]
     steps: list[tuple[int, int]] = []
     buffer = io.BytesIO()
@@ -52,5 +52,5 @@ def test_nothing_is_read_before_it_is_written() -> None:
         return memoryview(bytes(3))
 
     PlannedRecord("a", 3, reading)
-    PlannedPickle("b", {}, (PickledStorage("s", "uint8", 3, "cpu", reading),))
+    assert PlannedPickle("b", {"t": tensor(3, reading)}).size == 3
     assert not read

@@ -117,7 +117,7 @@ def test_every_opcode_has_a_case() -> None:
 
 
 def test_a_storage_is_what_a_persistent_id_stands_for() -> None:
-    assert bytes(read(OTHER["BINPERSID"]).data) == FLOATS
+    assert bytes(read(OTHER["BINPERSID"]).storage.read()) == FLOATS
 
 
 REFUSED: dict[str, tuple[bytes, type[Pt2Error], str]] = {

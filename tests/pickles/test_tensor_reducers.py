@@ -66,9 +66,9 @@ def test_dense() -> None:
     ours = read(tensor(size=(2, 2), stride=(1, 2), requires_grad=True))
     assert (ours.dtype_name, ours.sizes, ours.strides, ours.storage_offset) == ("float32", (2, 2), (1, 2), 0)
     assert (ours.requires_grad, ours.kind, ours.conj, ours.neg) == (True, "tensor", False, False)
-    assert (ours.storage.key, ours.storage.nbytes, ours.storage.device) == ("0", 16, "cpu")
-    assert bytes(ours.storage.data) == FLOATS
-    assert ours.storage.data.readonly
+    assert (ours.storage.record, ours.storage.nbytes, ours.device) == ("x.pt: storage 0", 16, "cpu")
+    assert bytes(ours.storage.read()) == FLOATS
+    assert ours.storage.read().readonly
 
 
 def test_first_version_and_torch_size() -> None:
@@ -97,7 +97,7 @@ def test_third_version_takes_every_dtype(dtype: str) -> None:
 @pytest.mark.parametrize("cls", STORAGES)
 def test_every_storage_class(cls: str) -> None:
     ours = read(storage(cls, numel=16 // ITEM_SIZES[STORAGES[cls]]))
-    assert (ours.dtype_name, ours.nbytes) == (STORAGES[cls], 16)
+    assert (ours.dtype_name, ours.storage.nbytes) == (STORAGES[cls], 16)
 
 
 def test_parameters() -> None:

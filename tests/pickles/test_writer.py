@@ -16,7 +16,8 @@ from tools.golden_maker import tensor
 from pt2kit.errors import LimitError, UnsupportedError
 from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.reader import read_payload
-from pt2kit.pickles.values import MetaTensor, PickledStorage, PickledTensor, SparseTensor
+from pt2kit.pickles.values import MetaTensor, PickledTensor, SparseTensor
+from pt2kit.zip.reader import Storage
 
 
 def described(value):
@@ -30,14 +31,14 @@ def described(value):
         value.kind,
         value.conj,
         value.neg,
-        bytes(value.storage.data),
-        value.storage.device,
+        bytes(value.storage.read()),
+        value.device,
     )
 
 
-def stored(nbytes=32, dtype="uint8", device="cpu"):
+def stored(nbytes=32):
     data = memoryview(bytes(range(nbytes)))
-    return PickledStorage("k", dtype, nbytes, device, lambda: data)
+    return Storage("k", nbytes, lambda: data)
 
 
 TENSORS = [
@@ -51,7 +52,7 @@ TENSORS = [
     PickledTensor(stored(), "float32", (2,), (1,), 0, neg=True),
     PickledTensor(stored(), "uint16", (3,), (1,), 0),
     PickledTensor(stored(), "float8_e5m2", (3,), (1,), 0, kind="parameter"),
-    PickledTensor(stored(device="cuda:1"), "float32", (3,), (1,), 0),
+    PickledTensor(stored(), "float32", (3,), (1,), 0, "cuda:1"),
 ]
 
 

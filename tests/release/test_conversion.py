@@ -48,7 +48,7 @@ def plain(data: bytes) -> Any:
     constants = tree["graph_module"]["graph"].get("constants") or {}
     for name, held in constants.items():
         tensor = read_payload(base64.b64decode(held), name)
-        constants[name] = (tensor.dtype_name, tensor.sizes, tensor.strides, bytes(tensor.storage.data))
+        constants[name] = (tensor.dtype_name, tensor.sizes, tensor.strides, bytes(tensor.storage.read()))
     return tree, constants
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from tests import samples
@@ -14,25 +13,26 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import MetaTensor, PickledTensor, SparseTensor
-from pt2kit.release.models import Descriptions, plain_tensor
+from pt2kit.release.models import plain_tensor
 from pt2kit.schema import Device, ScalarType
 from pt2kit.tensors import MetaView, QuantizedView, SparseView, TensorView, from_pickled
 from pt2kit.tensors.bounds import device_text
 from pt2kit.tensors.opaque import OpaquePayload
-from pt2kit.tensors.view import Storage
+from pt2kit.tensors.pickled import to_pickled
+from pt2kit.zip.reader import Storage
 
 
 def test_shared_storages_stay_shared() -> None:
     """Tied weights and views lie in one storage again, described once."""
     with pt2kit.open(samples.sample("2.13.0", "shared_weights")) as package:
-        known = Descriptions()
-        state = {name: known.describe(plain_tensor(view)) for name, view in package.weights().items()}
-        assert len(known.storages) == 2
+        state = {name: to_pickled(plain_tensor(view)) for name, view in package.weights().items()}
+        assert torch_save.size_of(state) == sum(
+            {view.record: view.storage.nbytes for view in package.weights().values()}.values()
+        )
         buffer = io.BytesIO()
         torch_save.dump(state, buffer, "x")
         values = read_payload(buffer.getvalue(), "x")
-        storages: dict[Any, Storage] = {}
-        views = {name: from_pickled(value, name=name, where="x", storages=storages) for name, value in values.items()}
+        views = {name: from_pickled(value, name=name, where="x") for name, value in values.items()}
         for name, view in package.weights().items():
             again = views[name]
             assert isinstance(view, TensorView)
@@ -48,12 +48,8 @@ def test_views_of_another_type_get_their_own_storage() -> None:
     storage = Storage("r", 10, lambda: memoryview(bytes(10)))
     floats = TensorView("f", ScalarType.FLOAT, (2,), (1,), 0, storage)
     numbers = TensorView("b", ScalarType.BYTE, (10,), (1,), 0, storage)
-    known = Descriptions()
-    one, other = known.describe(floats), known.describe(numbers)
-    assert isinstance(one, PickledTensor)
-    assert isinstance(other, PickledTensor)
-    assert (one.storage.nbytes, other.storage.nbytes) == (8, 10)
-    assert one.storage is not other.storage
+    values = read_payload(torch_save.dumps([to_pickled(floats), to_pickled(numbers)], "x"), "x")
+    assert [one.storage.nbytes for one in values] == [8, 10]
 
 
 def test_marks_and_devices_stay() -> None:
@@ -62,9 +58,9 @@ def test_marks_and_devices_stay() -> None:
     view = TensorView(
         "c", ScalarType.COMPLEXFLOAT, (2,), (1,), 0, storage, device=Device("cuda", 1), conj=True, neg=True
     )
-    found = Descriptions().describe(view)
+    found = to_pickled(view)
     assert isinstance(found, PickledTensor)
-    assert (found.conj, found.neg, found.storage.device) == (True, True, "cuda:1")
+    assert (found.conj, found.neg, found.device) == (True, True, "cuda:1")
     assert device_text(Device("cpu")) == "cpu"
 
 
@@ -73,7 +69,7 @@ def test_sparse_tensors() -> None:
     with pt2kit.open(samples.sample("2.7.1", "sparse_buffer")) as package:
         view = package.weights()["sp"]
         assert isinstance(view, SparseView)
-        found = Descriptions().describe(view)
+        found = to_pickled(view)
         assert isinstance(found, SparseTensor)
         assert (found.layout, found.sizes, found.is_coalesced) == ("sparse_coo", view.sizes, view.is_coalesced)
 
@@ -83,9 +79,9 @@ def test_sparse_parameters() -> None:
     with pt2kit.open(samples.sample("2.7.1", "sparse_buffer")) as package:
         view = package.weights()["sp"]
         assert isinstance(view, SparseView)
-        described = Descriptions().describe(replace(view, is_param=True, requires_grad=True))
+        described = to_pickled(replace(view, is_param=True, requires_grad=True))
         value = read_payload(torch_save.dumps({"p": described}, "x"), "x")["p"]
-        again = from_pickled(value, name="p", where="x", storages={})
+        again = from_pickled(value, name="p", where="x")
         assert (again.is_param, again.requires_grad) == (True, True)
         assert again.numpy().tolist() == view.numpy().tolist()
 
@@ -93,10 +89,10 @@ def test_sparse_parameters() -> None:
 def test_tensors_without_data() -> None:
     """They go over by type, shape and strides."""
     view = MetaView("m", ScalarType.FLOAT, (2,), (1,), is_param=True, requires_grad=True)
-    described = Descriptions().describe(plain_tensor(view))
+    described = to_pickled(plain_tensor(view))
     assert described == MetaTensor("float32", (2,), (1,), requires_grad=True, kind="parameter")
     value = read_payload(torch_save.dumps({"m": described}, "x"), "x")["m"]
-    assert from_pickled(value, name="m", where="x", storages={}) == view
+    assert from_pickled(value, name="m", where="x") == view
 
 
 def test_what_cannot_be_written_is_named() -> None:

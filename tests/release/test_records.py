@@ -12,8 +12,7 @@ from pt2kit.package.plan import Numbering, PlannedPickle, of_storage, write_reco
 from pt2kit.release.models import pack, plain_tensor
 from pt2kit.schema import ScalarType
 from pt2kit.tensors import OpaquePayload, TensorView, views_from_config
-from pt2kit.tensors.view import Storage
-from pt2kit.zip.reader import open_archive
+from pt2kit.zip.reader import Storage, open_archive
 from pt2kit.zip.writer import ArchiveWriter
 
 

@@ -19,32 +19,28 @@ from pt2kit.pickles.values import (
     DeviceTensor,
     MetaTensor,
     NumpyArray,
-    PickledStorage,
     PickledTensor,
     SparseTensor,
 )
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.tensors import MetaView, SparseView, TensorView, from_pickled
-from pt2kit.tensors.view import Storage
-from pt2kit.zip.reader import open_archive
+from pt2kit.zip.reader import Storage, open_archive
 from pt2kit.zip.writer import ArchiveWriter
 
 OLD = corpus("2.1.2", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.0", "2.7.1", "2.8.0")
 
 
-def storage(data: bytes, dtype_name: str = "float32", device: str = "cpu") -> PickledStorage:
-    return PickledStorage("0", dtype_name, len(data), device, lambda: memoryview(data))
+def storage(data: bytes, record: str = "m/data/weights/model.pt: storage 0") -> Storage:
+    return Storage(record, len(data), lambda: memoryview(data))
 
 
 def dense(data: bytes, dtype_name: str, sizes: tuple[int, ...], **fields: Any) -> PickledTensor:
     strides = tuple(int(np.prod(sizes[axis + 1 :], dtype=int)) for axis in range(len(sizes)))
-    return PickledTensor(
-        storage(data, dtype_name, fields.pop("device", "cpu")), dtype_name, sizes, strides, 0, **fields
-    )
+    return PickledTensor(storage(data), dtype_name, sizes, strides, 0, **fields)
 
 
 def turn(tensor: Any) -> Any:
-    return from_pickled(tensor, name="t", where="m/data/weights/model.pt", storages={})
+    return from_pickled(tensor, name="t", where="m/data/weights/model.pt")
 
 
 @pytest.mark.parametrize("path", OLD, ids=release_id)
@@ -73,15 +69,14 @@ def _tensors(value: Any) -> list[Any]:
 
 def test_tied_tensors_stay_tied() -> None:
     """Tensors over one storage share one; the storage is read once."""
-    under = storage(np.arange(4, dtype="<f4").tobytes())
+    under = storage(np.arange(4, dtype="<f4").tobytes(), "p: storage 0")
     state = {
         "a": PickledTensor(under, "float32", (2, 2), (2, 1), 0, requires_grad=True, kind="parameter"),
         "b": PickledTensor(under, "float32", (2,), (1,), 2),
         "c": PickledTensor(under, "int32", (4,), (1,), 0),
         "d": dense(bytes(4), "float32", (1,)),
     }
-    storages: dict[PickledStorage, Storage] = {}
-    a, b, c, d = (from_pickled(state[name], name=name, where="p", storages=storages) for name in "abcd")
+    a, b, c, d = (from_pickled(state[name], name=name, where="p") for name in "abcd")
     assert isinstance(a, TensorView)
     assert isinstance(b, TensorView)
     assert isinstance(c, TensorView)
@@ -221,9 +216,8 @@ def test_damaged_payloads(which: int, data: st.DataObject) -> None:
         state = read_payload(_payload(bytes(damaged), storages), "p")
         if not isinstance(state, dict):
             return
-        shared: dict[PickledStorage, Storage] = {}
         for value in state.values():
-            found = from_pickled(value, name="t", where="p", storages=shared)
+            found = from_pickled(value, name="t", where="p")
             assert repr(found)
             if isinstance(found, TensorView | SparseView) and found.nbytes < 1 << 20:
                 assert found.numpy().shape == found.sizes

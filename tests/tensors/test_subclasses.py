@@ -20,6 +20,7 @@ from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, Budget, Place
 from pt2kit.pickles.tensor_subclasses import OPTIONS, SUBCLASSES, rebuild_subclass
 from pt2kit.tensors.compound import SubclassView
 from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.zip.reader import Storage
 
 FOLDER = samples.DATA / "torchao"
 FILES = sorted(FOLDER.glob("*.pt2"))
@@ -96,7 +97,7 @@ def test_digest_and_diff(tmp_path: Path) -> None:
     assert "IntxUnpackedToInt8Tensor" in shown
 
 
-STORAGE = data.PickledStorage("0", "int8", 32, "cpu", lambda: memoryview(bytes(32)))
+STORAGE = Storage("0", 32, lambda: memoryview(bytes(32)))
 QDATA = data.PickledTensor(STORAGE, "int8", (4, 8), (8, 1), 0)
 SCALE = data.PickledTensor(STORAGE, "float32", (4, 1), (1, 1), 0)
 INT8 = data.Global("torchao.quantization", "Int8Tensor")

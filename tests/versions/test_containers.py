@@ -19,10 +19,16 @@ from pt2kit.versions.containers import (
     read_model_payload,
 )
 from pt2kit.versions.program import downgrade_program, upgrade_program
+from pt2kit.zip.reader import Storage
 
 PATHS = {"a.weight": "data/weights/weight_0"}
 CONSTANTS = {"a.cst": "data/constants/tensor_0"}
 DEVICES = {"cuda:1": "cpu"}
+
+
+def storage(data):
+    """A record of bytes."""
+    return Storage("r", len(data), lambda: memoryview(data))
 
 
 def stored(version="8.6"):
@@ -102,22 +108,22 @@ META = {
 
 def test_raw_payloads():
     """The graph describes what the bytes are."""
-    data = memoryview(bytes(tensor().storage.data))
-    found = read_model_payload(data, META, "w", "data/weights/weight_0", kind="parameter")
+    data = bytes(tensor().storage.read())
+    found = read_model_payload(storage(data), META, "w", "data/weights/weight_0", kind="parameter")
     assert (found.dtype_name, found.sizes, found.requires_grad, found.kind) == ("float32", (3,), True, "parameter")
-    assert bytes(found.storage.data) == bytes(data)
+    assert bytes(found.storage.read()) == data
     cuda = {**META, "device": {"type": "cuda", "index": 1}}
-    assert read_model_payload(data, cuda, "w", "r").storage.device == "cuda:1"
+    assert read_model_payload(storage(data), cuda, "w", "r").device == "cuda:1"
     empty = {**META, "sizes": [{"as_int": 0}]}
-    assert read_model_payload(memoryview(b""), empty, "w", "r").sizes == (0,)
+    assert read_model_payload(storage(b""), empty, "w", "r").sizes == (0,)
 
 
 def test_pickled_payloads():
     """A torch.save file of one tensor says it itself."""
-    data = memoryview(torch_save.dumps(tensor(), "x"))
-    assert read_model_payload(data, META, "w", "r").sizes == (3,)
+    data = torch_save.dumps(tensor(), "x")
+    assert read_model_payload(storage(data), META, "w", "r").sizes == (3,)
     with pytest.raises(PayloadError, match=r"^r: expected one tensor for 'w', got dict"):
-        read_model_payload(memoryview(torch_save.dumps({}, "x")), META, "w", "r")
+        read_model_payload(storage(torch_save.dumps({}, "x")), META, "w", "r")
 
 
 @pytest.mark.parametrize(
@@ -134,7 +140,7 @@ def test_pickled_payloads():
 def test_payloads_that_do_not_fit(change, message):
     """Sizes and bytes must agree."""
     with pytest.raises(PayloadError, match=message):
-        read_model_payload(memoryview(b"\0" * 12), {**META, **change}, "w", "r")
+        read_model_payload(storage(b"\0" * 12), {**META, **change}, "w", "r")
 
 
 def test_devices_are_mapped():

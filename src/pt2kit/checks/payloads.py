@@ -35,7 +35,8 @@ from pt2kit.tensors.compound import MetaView, NestedView, SparseView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.payload import check_against, views_from_config
-from pt2kit.tensors.view import Storage, TensorView
+from pt2kit.tensors.view import TensorView
+from pt2kit.zip.reader import Storage
 
 _CONFIG: Final = "_config.json"
 _OF_RECORDS: Final = (TensorView, OpaquePayload)

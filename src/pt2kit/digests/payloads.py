@@ -20,7 +20,8 @@ from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseV
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.export import AnyView, Reader
 from pt2kit.tensors.opaque import OpaquePayload
-from pt2kit.tensors.view import Storage, TensorView
+from pt2kit.tensors.view import TensorView
+from pt2kit.zip.reader import Storage
 from pt2kit.zip.source import Progress
 
 

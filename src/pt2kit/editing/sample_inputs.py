@@ -22,8 +22,8 @@ from pt2kit.messages import count_text, quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.pickles import writer as torch_save
-from pt2kit.release.models import Descriptions
 from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.tensors.pickled import to_pickled
 from pt2kit.tensors.view import TensorView
 
 
@@ -98,9 +98,9 @@ def _record(editor: EditState, samples: Mapping[Input, Any]) -> bytes:
     Raises:
         UnsupportedError: containers that a torch.save file cannot hold as data.
     """
-    describe, record = Descriptions().describe, names.sample_inputs(editor.model)
+    record = names.sample_inputs(editor.model)
     leaves = [samples.get(one, one.constant) for one in editor.user_inputs]
-    plain = [describe(one) if isinstance(one, TensorView) else one for one in leaves]
+    plain = [to_pickled(one) if isinstance(one, TensorView) else one for one in leaves]
     spec = spec_of(editor.calls.ins)
     try:
         return torch_save.dumps(treespec.unflatten(plain, spec, record), record)

@@ -22,7 +22,8 @@ from pt2kit.package.stored import Payload
 from pt2kit.tensors import arrays
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.tensors.view import CPU, Storage, TensorView, view_of_array
+from pt2kit.tensors.view import CPU, TensorView, view_of_array
+from pt2kit.zip.reader import Storage
 
 Kind = Literal["weights", "constants"]
 KINDS: Final[tuple[Kind, Kind]] = ("weights", "constants")

@@ -7,7 +7,7 @@ of archives of the current layout use one: `save`, `convert`, `sanitize` and the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import IO, Any, Final, TypeAlias, cast
@@ -16,9 +16,7 @@ from pt2kit.package import record_names as names
 from pt2kit.package.layouts.detection import FORMAT, VERSION
 from pt2kit.package.open import Package
 from pt2kit.pickles import writer as torch_save
-from pt2kit.pickles.values import PickledStorage
-from pt2kit.tensors.view import Storage
-from pt2kit.zip.reader import Archive
+from pt2kit.zip.reader import Archive, Storage
 from pt2kit.zip.source import Progress, no_progress
 from pt2kit.zip.writer import ArchiveWriter, as_bytes
 
@@ -67,17 +65,15 @@ class PlannedPickle:
     Args:
         name: below the root folder.
         value: plain containers with descriptions of tensors in them.
-        storages: those of the tensors.
     """
 
     name: str
     value: Any
-    storages: Sequence[PickledStorage]
 
     @property
     def size(self) -> int:
         """Return about how many bytes it has."""
-        return sum(storage.nbytes for storage in self.storages)
+        return torch_save.size_of(self.value)
 
     def write(self, writer: ArchiveWriter, report: Callable[[int], None]) -> None:
         """Write the record."""

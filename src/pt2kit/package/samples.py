@@ -27,9 +27,8 @@ from pt2kit.errors import (
 )
 from pt2kit.package.pickle_free_inputs import PickleFreeInputs
 from pt2kit.pickles.reader import read_payload
-from pt2kit.pickles.values import NamedTuple, Opaque, PickledStorage, Size, TensorLike, size_items
+from pt2kit.pickles.values import NamedTuple, Opaque, Size, TensorLike, size_items
 from pt2kit.tensors.pickled import from_pickled
-from pt2kit.tensors.view import Storage
 from pt2kit.treespec.containers import NAMEDTUPLE
 
 Call: TypeAlias = "tuple[tuple[Any, ...], dict[str, Any]]"
@@ -156,7 +155,6 @@ class _Converter:
     """
 
     where: str
-    storages: dict[PickledStorage, Storage] = field(default_factory=dict)
     views: dict[int, Any] = field(default_factory=dict)
     memo: dict[int, Any] = field(default_factory=dict)
 
@@ -164,7 +162,7 @@ class _Converter:
         for leaf in _everything(value):
             if isinstance(leaf, TensorLike) and id(leaf) not in self.views:
                 name = f"sample input {len(self.views)}"
-                self.views[id(leaf)] = from_pickled(leaf, name=name, where=self.where, storages=self.storages)
+                self.views[id(leaf)] = from_pickled(leaf, name=name, where=self.where)
             elif isinstance(leaf, Size):
                 self.memo[id(leaf)] = leaf.sizes
             elif isinstance(leaf, Struct) and not isinstance(leaf, NamedTuple | TensorLike):

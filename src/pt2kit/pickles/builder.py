@@ -27,11 +27,13 @@ from pt2kit.pickles.values import (
     PickledDict,
     PickledStorage,
 )
+from pt2kit.zip.reader import Storage
 
 
 class StorageRecord(NamedTuple):
-    """Record of a storage: its length in bytes, and its reader."""
+    """Record of a storage: its name for messages, its length in bytes, and its reader."""
 
+    name: str
     nbytes: int
     read: Callable[[], memoryview]
 
@@ -126,19 +128,19 @@ class _Builder(Hooks):
         if not isinstance(key, str) or not isinstance(device, str):
             got = f"{describe(key)} and {describe(device)}"
             raise self.budget.error("storage", "a key and a device as text", got)
-        dtype_name = STORAGES[cls.path]
         count = Place(self.budget, f"storage '{printable(key)}'").count(numel, "elements")
-        return self._storage(key, dtype_name, count, device)
+        return self._storage(key, STORAGES[cls.path], count, device)
 
     def _storage(self, key: str, dtype_name: str, count: int, device: str) -> PickledStorage:
         known = self.storages.get(key)
         nbytes = count * ITEM_SIZES[dtype_name]
         if known is not None:
-            if (known.dtype_name, known.nbytes, known.device) == (dtype_name, nbytes, device):
+            before = known.storage.nbytes
+            if (known.dtype_name, before, known.device) == (dtype_name, nbytes, device):
                 return known
             # torch lets an empty storage be viewed as several types; of any other it refuses to write that.
-            if known.nbytes or nbytes:
-                was = f"{known.nbytes} bytes of {known.dtype_name} on {printable(known.device, 40)}"
+            if before or nbytes:
+                was = f"{before} bytes of {known.dtype_name} on {printable(known.device, 40)}"
                 now = f"{nbytes} bytes of {dtype_name} on {printable(device, 40)}"
                 raise self.budget.error(f"storage '{printable(key)}'", f"{was}, as before", now)
         record = self.storage(key)
@@ -147,8 +149,8 @@ class _Builder(Hooks):
             raise self.budget.error(
                 f"storage '{printable(key)}'", f"{nbytes} bytes ({count} of {dtype_name})", f"{record.nbytes} bytes"
             )
-        made = PickledStorage(key, dtype_name, nbytes, device, record.read)
-        self.storages[key] = made
+        storage = Storage(record.name, nbytes, lambda: record.read()[:nbytes])
+        made = self.storages[key] = PickledStorage(key, dtype_name, device, storage)
         return made
 
     def extend(self, target: Any, values: list[Any]) -> None:

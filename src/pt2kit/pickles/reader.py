@@ -33,6 +33,7 @@ from pt2kit.pickles.builder import StorageRecord, build
 from pt2kit.pickles.machine import Hooks
 from pt2kit.pickles.opcodes import run
 from pt2kit.pickles.values import Global
+from pt2kit.zip.chosen_names import show_name
 from pt2kit.zip.end_record import LOCAL_SIGNATURE
 from pt2kit.zip.foreign import LEGACY_MAGIC, identify
 from pt2kit.zip.reader import Archive, open_archive
@@ -161,6 +162,7 @@ def read_payload(
     data: bytes | memoryview,
     where: str,
     *,
+    record: str = "",
     limits: PickleLimits = DEFAULT_PICKLE_LIMITS,
     trust: Set[str] = frozenset(),
 ) -> Any:
@@ -169,6 +171,7 @@ def read_payload(
     Args:
         data: the payload's bytes; storages of the result are views into them if the record is stored.
         where: the record's name, for messages.
+        record: the name that storages are named after; `where` if empty.
         limits: the limits of the payload's cost.
         trust: globals outside the allow-list ("module.Name") whose use is read into inert `Opaque` descriptions.
 
@@ -200,10 +203,10 @@ def read_payload(
 
     def storage(key: str) -> StorageRecord:
         name = f"{root}/data/{key}"
-        record = archive.records.get(name)
-        if record is None:
+        if name not in archive.records:
             raise budget.error(f"storage '{printable(key)}'", f"a record {printable(name)}", "none")
-        return StorageRecord(record.size, lambda: archive.read(name))
+        shown = f"{record or where}: storage {show_name(key)}"
+        return StorageRecord(shown, archive.records[name].size, lambda: archive.read(name))
 
     value = build(stream, budget, storage, uses.named_tuples(), trust)
     if stray := check_tree(budget, value, lambda path: is_plain(path) or path in trust):

@@ -76,7 +76,7 @@ def dense(at: Place, storage: Any, storage_offset: Any, size: Any, stride: Any, 
 
     Args:
         at: the call.
-        storage: a `PickledStorage`; shared, not copied.
+        storage: a `PickledStorage`, whose bytes are shared, not copied.
         storage_offset, size, stride: in elements.
         dtype_name: the element type; the storage's if empty.
 
@@ -93,10 +93,11 @@ def dense(at: Place, storage: Any, storage_offset: Any, size: Any, stride: Any, 
     if dtype_name in ELEMENTS_PER_BYTE and (offset or (0 not in sizes and strides != _contiguous(sizes))):
         raise at.error(f"{dtype_name} contiguous at offset 0", f"strides {list(strides)} offset {offset}")
     needed = needed_bytes(sizes, strides, offset, dtype_name)
-    if needed > storage.nbytes:
+    nbytes = storage.storage.nbytes
+    if needed > nbytes:
         shape = f"sizes {list(sizes)}, strides {list(strides)}, storage_offset {offset}, {dtype_name}"
-        raise at.error(f"at least {count_text(needed, 'byte')} for {shape}", count_text(storage.nbytes, "byte"))
-    return PickledTensor(storage, dtype_name, sizes, strides, offset)
+        raise at.error(f"at least {count_text(needed, 'byte')} for {shape}", count_text(nbytes, "byte"))
+    return PickledTensor(storage.storage, dtype_name, sizes, strides, offset, storage.device)
 
 
 def _contiguous(sizes: tuple[int, ...]) -> tuple[int, ...]:

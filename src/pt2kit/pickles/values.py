@@ -14,11 +14,13 @@ Source: torch/storage.py, torch/_utils.py and the dtype list of torch 2.13; stor
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, field
+
+from pt2kit.zip.reader import Storage
 
 ITEM_SIZES: Mapping[str, int] = MappingProxyType(
     {
@@ -216,32 +218,19 @@ class PickledDict(OrderedDict[Any, Any]):
 
 
 class PickledStorage(Struct, frozen=True, eq=False):
-    """One storage: a record of the payload's zip. Compares by identity: tensors that share a storage share this object.
+    """One storage as a pickle refers to it: a record of the payload's zip.
 
     Args:
         key: the storage's name in the payload; its bytes are the record `data/<key>`.
         dtype_name: the element type it was saved with; "uint8" for an untyped storage.
-        nbytes: its length in bytes, known from the directory without reading the record.
         device: its device when it was saved, as torch spells it ("cpu", "cuda:0").
-        read: returns the record's bytes; called by `data`.
+        storage: its bytes; tensors over it share this object.
     """
 
     key: str
     dtype_name: str
-    nbytes: int
     device: str
-    read: Callable[[], memoryview]
-
-    @property
-    def data(self) -> memoryview:
-        """Return the storage's bytes, read-only, little-endian: a view into the payload if the record is stored.
-
-        Cost: the record's checksum is computed over all of its bytes on every access; a deflated record is inflated.
-
-        Raises:
-            ArchiveError: the record's bytes do not match the directory.
-        """
-        return self.read()[: self.nbytes].toreadonly()
+    storage: Storage
 
 
 class TensorLike(Struct, frozen=True, kw_only=True):
@@ -267,6 +256,7 @@ class PickledTensor(TensorLike, frozen=True):
         sizes: elements per dimension, outermost first.
         strides: elements to step per dimension, each 0 or more.
         storage_offset: elements of `dtype_name` before the first one.
+        device: its device when it was saved, as torch spells it ("cpu", "cuda:0").
         requires_grad: whether autograd follows it.
         kind: "parameter" or "buffer" if it was saved as one.
         conj: the values are the complex conjugates of the stored ones.
@@ -274,13 +264,19 @@ class PickledTensor(TensorLike, frozen=True):
         attributes: Python attributes pickled with the tensor (dynamic-shape marks, say); data only.
     """
 
-    storage: PickledStorage
+    storage: Storage
     dtype_name: str
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     storage_offset: int
+    device: str = "cpu"
     conj: bool = False
     neg: bool = False
+
+
+def whole_bytes(storage: Storage, dtype_name: str) -> int:
+    """Return how many bytes at the start of a storage are whole elements of a type."""
+    return storage.nbytes - storage.nbytes % ITEM_SIZES[dtype_name]
 
 
 class SparseTensor(TensorLike, frozen=True):

@@ -2,8 +2,9 @@
 
 The opposite of `pickles.reader`. Runs nothing.
 
-The older layouts keep weights, constants and sample inputs in such files. Storages are written once each, shared by all
-tensors over them; the same value has the same bytes. The stream is pickle protocol 2, the oldest that torch writes.
+The older layouts keep weights, constants and sample inputs in such files. Storages are written once for each element
+type, shared by all tensors over them of that type: torch reads all tensors over a storage of a file as elements of the
+first one's type. The same value has the same bytes. The stream is pickle protocol 2, the oldest that torch writes.
 
 Source: torch/serialization.py and torch/_utils.py, 2.1 to 2.13, and the files of those releases.
 """
@@ -21,14 +22,16 @@ from typing import IO, Any, Final, TypeAlias
 from msgspec import Struct
 
 from pt2kit.errors import LimitError, UnsupportedError
+from pt2kit.pickles.budget import parts_of
 from pt2kit.pickles.values import (
     ITEM_SIZES,
     TYPED_STORAGES,
     MetaTensor,
-    PickledStorage,
     PickledTensor,
     SparseTensor,
+    whole_bytes,
 )
+from pt2kit.zip.reader import Storage
 from pt2kit.zip.writer import ArchiveWriter
 
 _MAX_DEPTH: Final = 100
@@ -63,8 +66,8 @@ def dump(value: Any, file: IO[bytes], where: str) -> None:
     with ArchiveWriter(file, root="archive") as writer:
         writer.write("data.pkl", data)
         writer.write("byteorder", b"little")
-        for storage, key in stream.storages.items():
-            content = storage.data
+        for key, (storage, dtype) in enumerate(stream.storages):
+            content = storage.read(keep=False)[: whole_bytes(storage, dtype)]
             digest.update(content)
             writer.write(f"data/{key}", content)
         writer.write("version", b"3\n")
@@ -80,6 +83,17 @@ def dumps(value: Any, where: str) -> bytes:
     buffer = io.BytesIO()
     dump(value, buffer, where)
     return buffer.getvalue()
+
+
+def size_of(value: Any) -> int:
+    """Return about how many bytes the file of a value has: those of the storages."""
+    waiting, found = [value], {}
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, PickledTensor):
+            found[part.storage, part.dtype_name] = whole_bytes(part.storage, part.dtype_name)
+        waiting += parts_of(part) or ()
+    return sum(found.values())
 
 
 class _Global(Struct, frozen=True):
@@ -108,7 +122,7 @@ class _Stream:
     def __init__(self, where: str) -> None:
         self.where = where
         self.parts: list[bytes] = []
-        self.storages: dict[PickledStorage, str] = {}
+        self.storages: dict[tuple[Storage, str], _Made] = {}
 
     def value(self, value: Any, depth: int) -> None:
         """Write any value."""
@@ -198,14 +212,12 @@ class _Stream:
         if isinstance(tensor, MetaTensor):
             of_shape = (_Global(f"torch.{dtype}"), tensor.sizes, tensor.strides, requires_grad)
             return _call("torch._utils._rebuild_meta_tensor_no_storage", *of_shape)
-        storage = tensor.storage
-        typed = _TYPED.get(dtype)
-        size = storage.nbytes // ITEM_SIZES[dtype] if typed else storage.nbytes
+        typed, size = _TYPED.get(dtype), whole_bytes(tensor.storage, dtype)
         kind = _Global(typed or "torch.storage.UntypedStorage")
-        key = self.storages.setdefault(storage, str(len(self.storages)))
-        place = _Made(b"Q", (("storage", kind, key, storage.device, size),))
+        count = size // ITEM_SIZES[dtype] if typed else size
+        place = _Made(b"Q", (("storage", kind, str(len(self.storages)), tensor.device, count),))
         args: tuple[Any, ...] = (
-            place,
+            self.storages.setdefault((tensor.storage, dtype), place),
             tensor.storage_offset,
             tensor.sizes,
             tensor.strides,

@@ -21,9 +21,10 @@ from pt2kit.package.open import Package
 from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, copied, of_bytes, of_storage
 from pt2kit.package.stored import Kind, StoredModel
 from pt2kit.release.destinations import Destination
-from pt2kit.release.models import Descriptions, fitting, metas, records_of, sample_inputs
+from pt2kit.release.models import fitting, metas, records_of, sample_inputs
 from pt2kit.release.programs import Model, Outcome, Requested, convert_program, lower_tree
 from pt2kit.schema import TensorMeta
+from pt2kit.tensors.pickled import to_pickled
 from pt2kit.tensors.view import TensorView
 from pt2kit.versions import encoding
 from pt2kit.versions.containers import METHOD, VERSION
@@ -127,8 +128,7 @@ def _place(model: Model, paths: Paths, numbering: Numbering, found: Outcome) -> 
 def _record(record: str, view: TensorView, raw: bool) -> Planned:
     if raw:
         return of_storage(record, view.storage, view.itemsize)
-    known = Descriptions()
-    return PlannedPickle(record, known.describe(view), known.storages)
+    return PlannedPickle(record, to_pickled(view))
 
 
 def _is_as_stated(view: TensorView, meta: TensorMeta | None) -> bool:

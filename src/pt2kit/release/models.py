@@ -5,10 +5,6 @@ Obstacles are collected.
 Raw records with the config that lists them are read by torch 2.9 and later. Names are grouped by storage and element
 type, as those releases do it: a record holds elements of one type, tied tensors and views share one. Empty storages
 share a record. Anything but a strided tensor is a torch.save file in a record.
-
-`Descriptions` describes views of tensors for writing torch.save files. No bytes are read. Tensors that shared a storage
-share one again, as long as they have one element type: torch reads all tensors over a storage of a file as elements of
-the first one's type.
 """
 
 from __future__ import annotations
@@ -23,25 +19,21 @@ from pt2kit.package.open import Package
 from pt2kit.package.payloads import stated_metas
 from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, copied, of_bytes, of_storage
 from pt2kit.package.stored import Kind, Payload
-from pt2kit.pickles.values import MetaTensor, PickledStorage, PickledTensor, SparseTensor, TensorKind
+from pt2kit.pickles.values import PickledTensor
 from pt2kit.release.destinations import Destination
 from pt2kit.release.programs import Model, Outcome, Requested, convert_program
 from pt2kit.schema import ScalarType
-from pt2kit.tensors.bounds import device_text
 from pt2kit.tensors.compound import MetaView, SparseView
-from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
-from pt2kit.tensors.pickled import LAYOUTS
-from pt2kit.tensors.view import Storage, TensorView, own_copy
+from pt2kit.tensors.pickled import to_pickled
+from pt2kit.tensors.view import TensorView, own_copy
 from pt2kit.versions.conversion_log import Note, SideInputs
+from pt2kit.zip.reader import Storage
 
-Described: TypeAlias = PickledTensor | SparseTensor | MetaTensor
 Plain: TypeAlias = TensorView | SparseView | MetaView
 """The tensors that torch.save files hold; those without data on the meta device alone."""
 Raw: TypeAlias = TensorView | MetaView
 """The tensors that can be written as raw records."""
-
-_LAYOUTS = {layout: name for name, layout in LAYOUTS.items()}
 
 Metas = Mapping[str, schema.TensorMeta]
 """The graph's description of each weight or constant, by name."""
@@ -50,63 +42,6 @@ _WITHOUT_DATA = (
     "a tensor without data, for which files of torch 2.8 and older have no form: give all of them numbers first "
     "(pt2 weights FILE --from NUMBERS), or convert to torch 2.9 or newer"
 )
-
-
-class Descriptions:
-    """Describes the tensors of one file; those that share a storage share it in the file."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[Storage, ScalarType], PickledStorage] = {}
-
-    @property
-    def storages(self) -> tuple[PickledStorage, ...]:
-        """Return the storages of all tensors described so far."""
-        return tuple(self._known.values())
-
-    def describe(self, view: Plain) -> Described:
-        """Describe one tensor."""
-        if isinstance(view, TensorView):
-            return self._dense(view)
-        if isinstance(view, MetaView):
-            dtype, kind = DTYPES[view.dtype].name, _kind(view.is_param)
-            return MetaTensor(dtype, view.sizes, view.strides, requires_grad=view.requires_grad, kind=kind)
-        return SparseTensor(
-            _LAYOUTS[view.layout],
-            tuple(self._dense(part) for part in view.indices),
-            self._dense(view.values),
-            view.sizes,
-            view.is_coalesced,
-            requires_grad=view.requires_grad,
-            kind=_kind(view.is_param),
-        )
-
-    def _dense(self, view: TensorView) -> PickledTensor:
-        return PickledTensor(
-            self._storage(view),
-            DTYPES[view.dtype].name,
-            view.sizes,
-            view.strides,
-            view.storage_offset,
-            view.conj,
-            view.neg,
-            requires_grad=view.requires_grad,
-            kind=_kind(view.is_param),
-        )
-
-    def _storage(self, view: TensorView) -> PickledStorage:
-        storage = view.storage
-        known = self._known.get((storage, view.dtype))
-        if known is None:
-            whole = storage.nbytes - storage.nbytes % view.itemsize
-            known = PickledStorage(
-                storage.record,
-                DTYPES[view.dtype].name,
-                whole,
-                device_text(view.device),
-                lambda: storage.read(keep=False),
-            )
-            self._known[storage, view.dtype] = known
-        return known
 
 
 def plain_tensor(payload: Payload) -> Plain:
@@ -120,10 +55,6 @@ def plain_tensor(payload: Payload) -> Plain:
         return view
     kind = type(view).__name__.removesuffix("View").lower()
     raise UnsupportedError(f"{view.name!r}: expected a dense or a sparse tensor, got a {kind} one")
-
-
-def _kind(is_param: bool) -> TensorKind:
-    return "parameter" if is_param else "tensor"
 
 
 def pack(
@@ -146,9 +77,8 @@ def pack(
             storage = raw.storage if isinstance(raw, TensorView) and raw.storage.nbytes else None
             groups.setdefault((storage, raw.dtype), []).append((name, raw))
             continue
-        known = Descriptions()
         record = numbering.take(name_of)
-        records.append(PlannedPickle(record, known.describe(payload), known.storages))
+        records.append(PlannedPickle(record, to_pickled(payload)))
         config[name] = schema.PayloadMeta(_last(record), payload.is_param, True, metas.get(name))
     for (storage, _), group in groups.items():
         record = numbering.take(name_of)
@@ -253,9 +183,8 @@ def _payloads_inside(model: Model, notes: list[Note]) -> SideInputs:
 
     Other payloads than dense tensors are blocked there.
     """
-    known = Descriptions()
-    constants = _dense(known, dict(fitting(model, "constants", notes, is_left_out=_is_object)))
-    weights = _dense(known, dict(fitting(model, "weights", notes)))
+    constants = _dense(fitting(model, "constants", notes, is_left_out=_is_object))
+    weights = _dense(fitting(model, "weights", notes))
     if any(note.kind == "blocked" for note in notes):
         return SideInputs(constants, weights)
     objects = {
@@ -270,8 +199,8 @@ def _is_object(payload: Payload) -> bool:
     return isinstance(payload, OpaquePayload) and payload.kind == "torchbind"
 
 
-def _dense(known: Descriptions, views: Mapping[str, Plain]) -> dict[str, PickledTensor]:
-    described = {name: known.describe(view) for name, view in views.items()}
+def _dense(views: Iterable[tuple[str, Plain]]) -> dict[str, PickledTensor]:
+    described = {name: to_pickled(view) for name, view in views}
     return {name: tensor for name, tensor in described.items() if isinstance(tensor, PickledTensor)}
 
 
@@ -281,9 +210,8 @@ def _as_saved(model: Model, kind: Kind, record: str, found: Outcome) -> None:
     if stored in model.parts.pickles and stored is not None and not model.moved:
         found.records.append(copied(model.package, stored, record))
         return
-    known = Descriptions()
-    described = {name: known.describe(view) for name, view in fitting(model, kind, found.notes)}
-    found.records.append(PlannedPickle(record, described, known.storages))
+    described = {name: to_pickled(view) for name, view in fitting(model, kind, found.notes)}
+    found.records.append(PlannedPickle(record, described))
     if described:
         found.notes.append(Note("changed", "", f"{kind} became a torch.save file", "", (record,), 1))
 

@@ -37,9 +37,10 @@ from pt2kit.schema.versions import release_of
 from pt2kit.signature.export_signature import from_schema
 from pt2kit.signature.specs import InputKind, OutputKind
 from pt2kit.tensors.safetensors_file import read_safetensors, to_safetensors
-from pt2kit.tensors.view import Storage, TensorView, view_of_array
+from pt2kit.tensors.view import TensorView, view_of_array
 from pt2kit.treespec.values import Node
 from pt2kit.zip.listing import FileLike
+from pt2kit.zip.reader import Storage
 from pt2kit.zip.source import Source
 
 if TYPE_CHECKING:

@@ -29,8 +29,9 @@ from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.export import AnyView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.pickled import from_pickled
-from pt2kit.tensors.view import Storage, TensorView
+from pt2kit.tensors.view import TensorView
 from pt2kit.zip.chosen_names import show_name
+from pt2kit.zip.reader import Storage
 from pt2kit.zip.writer import DEFAULT_ROOT
 
 _SHOWN = 20
@@ -228,7 +229,7 @@ class Plan:
             if not isinstance(value, PickledTensor) or value.attributes:
                 kind = "tensor with attributes" if isinstance(value, PickledTensor) else type(value).__name__
                 raise UnsupportedError(f"{payload.where}: expected a dense tensor, as raw records are, got a {kind}")
-            view = from_pickled(value, name=payload.name, where=payload.where, storages={})
+            view = from_pickled(value, name=payload.name, where=payload.where)
         except Pt2Error as error:
             self._refuse(what, "X2", str(error))
             return None

@@ -25,12 +25,12 @@ from pt2kit.package.samples import check_call, in_spec, open_container
 from pt2kit.package.stored import StoredProgram
 from pt2kit.pickles.builtin_reducers import FACTORIES
 from pt2kit.pickles.reader import globals_in, is_plain, read_payload
-from pt2kit.pickles.values import Opaque, PickledStorage, TensorLike
+from pt2kit.pickles.values import Opaque, TensorLike
 from pt2kit.sanitizing.options import Options
 from pt2kit.schema import CURRENT, ExportedProgram
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.pickled import FAKE_TENSOR, from_pickled
-from pt2kit.tensors.view import Storage, TensorView
+from pt2kit.tensors.view import TensorView
 from pt2kit.treespec.containers import DEFAULTDICT, defaultdict_parts
 from pt2kit.versions.rewrite import Visitor, rewrite
 from pt2kit.zip.chosen_names import show_name
@@ -264,11 +264,10 @@ def _flat(value: Any, where: str, program: ExportedProgram) -> list[Any]:
 
 def _views(leaves: Sequence[Any], where: str) -> Iterator[Any]:
     """Yield leaves with views in place of tensors; the same tensor is the same view again."""
-    storages: dict[PickledStorage, Storage] = {}
     views: dict[int, TensorView | MetaView] = {}
     for leaf in leaves:
         if isinstance(leaf, TensorLike) and id(leaf) not in views:
-            view = from_pickled(leaf, name=f"sample input {len(views)}", where=where, storages=storages)
+            view = from_pickled(leaf, name=f"sample input {len(views)}", where=where)
             if not isinstance(view, TensorView | MetaView):
                 raise UnsupportedError(
                     f"{where}: expected dense tensors, as raw records are, got {view.describe()[:200]}"

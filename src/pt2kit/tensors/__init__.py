@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pt2kit.tensors.safetensors_file import to_safetensors as to_safetensors
     from pt2kit.tensors.summary import Statistics as Statistics
     from pt2kit.tensors.summary import statistics as statistics
-    from pt2kit.tensors.view import Storage as Storage
     from pt2kit.tensors.view import TensorView as TensorView
+    from pt2kit.zip.reader import Storage as Storage
 
 __getattr__, __dir__, __all__ = front_door(__name__)

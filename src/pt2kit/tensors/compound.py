@@ -18,7 +18,8 @@ from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import INT64_MAX, check_copy, check_shape, contiguous_strides, show_integer
 from pt2kit.tensors.dtypes import DTYPES, dtype_of, numpy_dtype, short_name
-from pt2kit.tensors.view import OneShape, Storage, Strided, TensorView
+from pt2kit.tensors.view import OneShape, Strided, TensorView
+from pt2kit.zip.reader import Storage
 
 META: Final = Device("meta")
 

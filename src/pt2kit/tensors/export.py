@@ -21,8 +21,9 @@ from pt2kit.messages import listed
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, SubclassView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
-from pt2kit.tensors.view import Storage, TensorView, pieces_of
+from pt2kit.tensors.view import TensorView, pieces_of
 from pt2kit.zip.chosen_names import encode_name
+from pt2kit.zip.reader import Storage
 from pt2kit.zip.source import Progress, no_progress
 from pt2kit.zip.target import replacing
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError, attempt
 from pt2kit.messages import listed
 from pt2kit.schema import TensorMeta
-from pt2kit.tensors.view import Storage
 from pt2kit.zip.chosen_names import show_name
 from pt2kit.zip.end_record import LOCAL_SIGNATURE
 from pt2kit.zip.foreign import LEGACY_MAGIC
+from pt2kit.zip.reader import Storage
 
 if TYPE_CHECKING:
     from pt2kit.tensors.arrays import Array
@@ -142,8 +142,8 @@ class OpaquePayload:
                 raise
             reason = f" ({error})"
         if self.kind == "pickle" and not refused:
-            value = self.described()
-            return from_pickled(value, name=self.name, where=show_name(self.record), storages={})
+            record = show_name(self.record)
+            return from_pickled(self.described(record=record), name=self.name, where=record)
         if refused:
             reason = f" that refers to {listed([show_name(name) for name in refused], _SHOWN)}"
         raise UnsupportedError(
@@ -151,11 +151,12 @@ class OpaquePayload:
             rule="P15",
         )
 
-    def described(self, trust: Set[str] = frozenset()) -> Any:
+    def described(self, trust: Set[str] = frozenset(), *, record: str = "") -> Any:
         """Return what the pickle describes, as data; nothing of it is built.
 
         Args:
             trust: globals outside the allow-list that are read into inert descriptions.
+            record: as in `pickles.reader.read_payload`.
 
         Raises:
             PayloadError: it is malformed, or its tensors contradict themselves (P22).
@@ -164,7 +165,7 @@ class OpaquePayload:
         from pt2kit.pickles.reader import read_payload
 
         try:
-            return read_payload(self.storage.read(), self.where, trust=trust)
+            return read_payload(self.storage.read(), self.where, record=record, trust=trust)
         except PayloadError as error:
             raise PayloadError(str(error), rule="P22") from None
 

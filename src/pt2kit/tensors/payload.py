@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pt2kit.errors import PayloadError
@@ -19,9 +18,9 @@ from pt2kit.schema import PayloadConfig, PayloadMeta, ScalarType, SymInt, Tensor
 from pt2kit.tensors.bounds import show_integer
 from pt2kit.tensors.dtypes import DTYPES, dtype_of
 from pt2kit.tensors.opaque import OpaqueKind, OpaquePayload
-from pt2kit.tensors.view import Storage, TensorView, check_raw
+from pt2kit.tensors.view import TensorView, check_raw
 from pt2kit.zip.chosen_names import name_problem, show_name
-from pt2kit.zip.reader import Archive
+from pt2kit.zip.reader import Archive, Storage
 
 if TYPE_CHECKING:
     from pt2kit.tensors.compound import MetaView, SparseView
@@ -152,11 +151,10 @@ def _storage(archive: Archive, record: str, name: str, path_name: str, where: st
             f"{place}: expected the name of a payload such as 'weight_0', got {path_name[:200]!r}, which {problem}",
             rule="P1",
         )
-    entry = archive.records.get(record)
-    if entry is None:
+    if record not in archive.records:
         place = _place(where, name, "path_name")
         raise PayloadError(f"{place}: expected a record {show_name(record)}, got none of that name", rule="P2")
-    return Storage(record, entry.size, partial(archive.read, record), in_place=archive.is_in_place(record))
+    return archive.storage(record)
 
 
 def _view(name: str, meta: PayloadMeta, storage: Storage, where: str) -> TensorView | MetaView | OpaquePayload:

@@ -1,4 +1,4 @@
-"""Build tensor views from a torch.save payload, as `pickles.reader` describes its tensors.
+"""Build tensor views from a torch.save payload, as `pickles.reader` describes its tensors; and back, for writing one.
 
 The payloads are the weights, constants and sample inputs of torch 2.1 to 2.8, and the sample inputs of later releases.
 """
@@ -6,7 +6,7 @@ The payloads are the weights, constants and sample inputs of torch 2.1 to 2.8, a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -20,7 +20,6 @@ from pt2kit.pickles.values import (
     NestedTensor,
     NumpyArray,
     Opaque,
-    PickledStorage,
     PickledTensor,
     QuantizedTensor,
     Size,
@@ -30,14 +29,12 @@ from pt2kit.pickles.values import (
 )
 from pt2kit.schema import Device, Layout, ScalarType, TensorMeta
 from pt2kit.tensors import arrays
-from pt2kit.tensors.bounds import check_device, check_shape, contiguous_strides, parse_device
+from pt2kit.tensors.bounds import check_device, check_shape, contiguous_strides, device_text, parse_device
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, SubclassView, View, computed
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype, scalar_type_named
-from pt2kit.tensors.view import Storage, TensorView
+from pt2kit.tensors.view import TensorView
 from pt2kit.zip.chosen_names import show_name
-
-Storages = MutableMapping[PickledStorage, Storage]
-"""Storages of one payload that are converted already; this table keeps tied tensors tied."""
+from pt2kit.zip.reader import Storage
 
 FAKE_TENSOR: Final = "torch._export.serde.serialize._reconstruct_fake_tensor"
 """The function that torch pickles fake tensors by; its arguments are a `TensorMeta` as JSON, and whether it is a
@@ -47,6 +44,7 @@ LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
     {name: Layout[name.title().replace("_", "")] for name in SPARSE_LAYOUTS}
 )
 """torch's name of a sparse layout ("sparse_coo") -> the schema's."""
+_NAMES: Final = MappingProxyType({layout: name for name, layout in LAYOUTS.items()})
 _INTEGERS: Final[Mapping[str, tuple[ScalarType, int | None]]] = MappingProxyType(
     {
         "quint8": (ScalarType.BYTE, None),
@@ -78,20 +76,19 @@ def fake_tensor(value: Any, where: str) -> tuple[TensorMeta, bool] | None:
     raise PayloadError(f"{where}: fake tensor: expected bytes and a truth value, got other arguments")
 
 
-def from_pickled(tensor: TensorLike | Opaque, *, name: str, where: str, storages: Storages) -> View:
+def from_pickled(tensor: TensorLike | Opaque, *, name: str, where: str) -> View:
     """Turn one pickled tensor into a view; nothing is read.
 
     Args:
         tensor: the description that the reader of pickles returns.
         name: its name.
         where: the record of the payload, for messages.
-        storages: those of earlier tensors of the same payload; this one's are added. An empty dict at first.
 
     Raises:
         PayloadError: metadata that contradicts itself (P7 to P12).
         UnsupportedError: a value that is no tensor (P15), or a type, device or layout that is not read (P4 to P6).
     """
-    at = _Place(where, storages)
+    at = _Place(where)
     match tensor:
         case PickledTensor():
             return at.dense(tensor, name)
@@ -112,6 +109,26 @@ def from_pickled(tensor: TensorLike | Opaque, *, name: str, where: str, storages
     if (fake := fake_tensor(tensor, where)) is not None:
         return at.fake(*fake, name)
     raise UnsupportedError(f"{where}: {name!r}: expected a tensor, got a {type(tensor).__name__}", rule="P15")
+
+
+def to_pickled(view: TensorView | SparseView | MetaView) -> PickledTensor | SparseTensor | MetaTensor:
+    """Describe a tensor for writing it into a torch.save file; nothing is read."""
+    match view:
+        case TensorView():
+            return _dense(view)
+        case MetaView():
+            return MetaTensor(DTYPES[view.dtype].name, view.sizes, view.strides, **_flags(view))
+    parts = tuple(map(_dense, view.indices)), _dense(view.values)
+    return SparseTensor(_NAMES[view.layout], *parts, view.sizes, view.is_coalesced, **_flags(view))
+
+
+def _dense(view: TensorView) -> PickledTensor:
+    place = view.sizes, view.strides, view.storage_offset, device_text(view.device)
+    return PickledTensor(view.storage, DTYPES[view.dtype].name, *place, view.conj, view.neg, **_flags(view))
+
+
+def _flags(view: TensorView | SparseView | MetaView) -> dict[str, Any]:
+    return {"requires_grad": view.requires_grad, "kind": "parameter" if view.is_param else "tensor"}
 
 
 def _device(text: str) -> Device:
@@ -140,11 +157,10 @@ def _marks(tensor: TensorLike) -> dict[str, Any]:
 
 
 class _Place:
-    """Origin of the tensors of one payload: its record, and the storages that they share."""
+    """Origin of the tensors of one payload: its record, for messages."""
 
-    def __init__(self, where: str, storages: Storages) -> None:
+    def __init__(self, where: str) -> None:
         self.where = where
-        self.storages = storages
 
     def fake(self, meta: TensorMeta, is_param: bool, name: str) -> MetaView:
         sizes, strides = (
@@ -161,13 +177,6 @@ class _Place:
             is_param=is_param,
             device=meta.device,
         )
-
-    def storage(self, found: PickledStorage) -> Storage:
-        known = self.storages.get(found)
-        if known is None:
-            record = f"{self.where}: storage {show_name(found.key)}"
-            known = self.storages[found] = Storage(record, found.nbytes, lambda: found.data)
-        return known
 
     def dense(
         self, tensor: PickledTensor, name: str, held_as: ScalarType | None = None, bits: int | None = None
@@ -190,8 +199,8 @@ class _Place:
             sizes,
             strides,
             offset,
-            self.storage(tensor.storage),
-            device=_device(tensor.storage.device),
+            tensor.storage,
+            device=_device(tensor.device),
             **_marks(tensor),
             conj=tensor.conj,
             neg=tensor.neg,

@@ -22,8 +22,9 @@ from pt2kit.messages import quote
 from pt2kit.schema import ScalarType
 from pt2kit.tensors.bounds import INT64_MAX, contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES, scalar_type_named
-from pt2kit.tensors.view import Storage, TensorView
+from pt2kit.tensors.view import TensorView
 from pt2kit.zip.chosen_names import show_name
+from pt2kit.zip.reader import Storage
 from pt2kit.zip.source import Source
 
 ALIGNMENT: Final = 64

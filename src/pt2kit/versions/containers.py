@@ -22,12 +22,13 @@ from typing import Any, Final, Literal
 from pt2kit.errors import PayloadError, SchemaError
 from pt2kit.jsontext import Path, path_text
 from pt2kit.pickles.reader import read_payload
-from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind
+from pt2kit.pickles.values import PickledTensor, TensorKind
 from pt2kit.schema import CURRENT
 from pt2kit.versions.conversion_log import Tree
 from pt2kit.versions.line.constants import TORCH_NAMES, described
 from pt2kit.versions.program import Upgraded, upgrade_program
 from pt2kit.versions.rewrite import rewrite
+from pt2kit.zip.reader import Storage
 
 VERSION: Final = "8.6"
 """The version whose table has the container types."""
@@ -88,12 +89,12 @@ def read_model(raw: Any, where: str) -> Model:
 
 
 def read_model_payload(
-    data: memoryview, meta: Mapping[str, Any], name: str, where: str, *, kind: TensorKind = "tensor"
+    storage: Storage, meta: Mapping[str, Any], name: str, where: str, *, kind: TensorKind = "tensor"
 ) -> PickledTensor:
     """Describe the record that a model names for one tensor; nothing of it is copied.
 
     Args:
-        data: the record.
+        storage: the record.
         meta: what the graph says of the tensor (a `TensorMeta` of the current version).
         name: the tensor's name.
         where: the record's name, for messages.
@@ -103,6 +104,7 @@ def read_model_payload(
         PayloadError: not one tensor, symbolic sizes, or fewer bytes than the tensor takes.
         Pt2Error: as `pickles.reader.read_payload`.
     """
+    data = storage.read()
     if bytes(data[:4]) == _ZIP:
         value = read_payload(data, where)
         if not isinstance(value, PickledTensor):
@@ -113,8 +115,7 @@ def read_model_payload(
         raise PayloadError(f"{where}: expected a dtype of schema {VERSION} for {name!r}, got {meta['dtype']}")
     device = meta["device"]
     place = device["type"] if device.get("index") is None else f"{device['type']}:{device['index']}"
-    storage = PickledStorage(where, dtype, data.nbytes, place, lambda: data)
-    return described(storage, meta, kind, f"{where}: {name!r}")
+    return described(storage, dtype, place, meta, kind, f"{where}: {name!r}")
 
 
 def map_devices(tree: Tree, devices: Mapping[str, str], where: str) -> Tree:

@@ -15,7 +15,8 @@ from typing import Any, Final, Literal
 
 from pt2kit.errors import ConversionError, PayloadError
 from pt2kit.jsontext import Path, path_text
-from pt2kit.pickles.values import PickledStorage, PickledTensor
+from pt2kit.pickles.values import PickledTensor
+from pt2kit.zip.reader import Storage
 
 Kind = Literal["changed", "lost", "blocked"]
 
@@ -124,7 +125,7 @@ class ConversionLog:
         weights: likewise for the parameters and buffers of the draft.
         namedtuple_fields: registered name -> field names, between the versions that have a place for them.
         graph_metadata: metadata of the graph module, likewise.
-        written: storages that were written into the program.
+        written: storages that were written into the program, each with its element type.
         since: the version that brought what the current step loses: the newer one of a downgrade.
     """
 
@@ -139,7 +140,7 @@ class ConversionLog:
         self.read_external = side_inputs.read_external
         self.namedtuple_fields: dict[str, list[str]] = {}
         self.graph_metadata: dict[str, str] = {}
-        self.written: set[PickledStorage] = set()
+        self.written: set[tuple[Storage, str]] = set()
         self.since = ""
         self._noted: dict[tuple[Kind, str, str, str], list[Path]] = {}
 

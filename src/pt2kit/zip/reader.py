@@ -12,10 +12,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from threading import Lock
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.errors import ArchiveError, IntegrityError, LimitError
+from pt2kit.errors import ArchiveError, IntegrityError, LimitError, PayloadError
 from pt2kit.messages import count_text
 from pt2kit.zip import end_record
 from pt2kit.zip.checksums import combine
@@ -163,6 +165,14 @@ class Archive:
         """Return whether reading a record copies nothing: it is stored, and the source local."""
         return self.records[name].is_stored and self.source.is_local
 
+    def storage(self, name: str) -> Storage:
+        """Return the content of a record, to be read on demand.
+
+        Raises:
+            ArchiveError: no such record (A17).
+        """
+        return Storage(name, self._record(name).size, partial(self.read, name), in_place=self.is_in_place(name))
+
     def close(self) -> None:
         """Close the source. Views that were handed out remain valid; may be called twice."""
         self.source.close()
@@ -219,6 +229,51 @@ class Archive:
                 rule="A16",
             )
         self._verified.add(record.name)
+
+
+class Storage:
+    """Bytes that are read on demand: those under one or more tensors. Compares by identity: tied weights hold one.
+
+    Args:
+        record: full name of the record, or another name of the storage, for messages.
+        nbytes: its length in bytes, known without reading.
+        load: returns the bytes; called on first access.
+        in_place: whether the result of `load` is part of a mapped file, or of existing memory, not a copy.
+    """
+
+    __slots__ = ("_data", "_load", "_lock", "in_place", "nbytes", "record")
+
+    def __init__(self, record: str, nbytes: int, load: Callable[[], memoryview], *, in_place: bool = False) -> None:
+        self.record = record
+        self.nbytes = nbytes
+        self.in_place = in_place
+        self._load = load
+        self._data: memoryview | None = None
+        self._lock = Lock()
+
+    def read(self, *, keep: bool = True) -> memoryview:
+        """Return the bytes, read-only.
+
+        Args:
+            keep: remember them. Costs nothing if they are in place; if they were fetched or inflated, they
+                remain in memory as long as this object. False for one pass over many tensors.
+
+        Raises:
+            PayloadError: the loader returned another number of bytes than `nbytes` (P9).
+            Pt2Error: whatever the loader raises for a damaged or missing record.
+        """
+        with self._lock:  # Two threads must not fetch the same gigabyte.
+            data = self._data
+            if data is None:
+                data = self._load().toreadonly()
+                if data.nbytes != self.nbytes:
+                    raise PayloadError(f"{self.record}: expected {self.nbytes} bytes, got {data.nbytes}", rule="P9")
+                if keep:
+                    self._data = data
+        return data
+
+    def __repr__(self) -> str:
+        return f"Storage({self.record!r}, {self.nbytes} bytes)"
 
 
 @dataclass(slots=True)

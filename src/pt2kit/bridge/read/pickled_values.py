@@ -90,7 +90,6 @@ class PickledValues:
         self._where = where
         self._tensors = tensors
         self._values = values
-        self._storages: dict[Any, Any] = {}
         self._made: dict[int, tuple[Any, torch.Tensor]] = {}
 
     def live(self, value: Any, depth: int = 0) -> Any:
@@ -112,7 +111,7 @@ class PickledValues:
             if (
                 id(value) not in self._made
             ):  # a tensor that is pickled once is one tensor; the entry keeps the id in use
-                view = from_pickled(value, name="value", where=self._where, storages=self._storages)
+                view = from_pickled(value, name="value", where=self._where)
                 self._made[id(value)] = value, self._tensors.any(view)
             return self._made[id(value)][1]
         if type(value) in (list, tuple, set, frozenset):

@@ -34,9 +34,8 @@ import torch
 from pt2kit.errors import IntegrityError, Pt2Error
 from pt2kit.operators.requirements import name_of
 from pt2kit.schema.names import OPS, plain_target
-from pt2kit.tensors.view import Storage
 from pt2kit.zip.checksums import PIECE
-from pt2kit.zip.reader import Archive, Sum
+from pt2kit.zip.reader import Archive, Storage, Sum
 from pt2kit.zip.source import Source, map_privately
 
 BUFFER: Final = 64 << 20

@@ -35,8 +35,8 @@ from pt2kit.errors import GraphError, PayloadError, UnsupportedError, placed
 from pt2kit.graph.traversal import Scope, tensor_problems
 from pt2kit.tensors.bounds import INT64_MAX
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
-from pt2kit.tensors.view import Storage, TensorView
-from pt2kit.zip.reader import Archive
+from pt2kit.tensors.view import TensorView
+from pt2kit.zip.reader import Archive, Storage
 from pt2kit.zip.source import Source
 
 Moves: TypeAlias = "torch.device | str | int | Mapping[str, torch.device | str | int] | None"

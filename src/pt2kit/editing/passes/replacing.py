@@ -33,7 +33,8 @@ from pt2kit.schema.names import ATEN_OPS, HIGHER_ORDER_OPS, OPS, plain_target
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides, device_text, parse_device
 from pt2kit.tensors.dtypes import DTYPES, largest_number, numpy_dtype
-from pt2kit.tensors.view import Storage, TensorView
+from pt2kit.tensors.view import TensorView
+from pt2kit.zip.reader import Storage
 
 
 def move(editor: Editor, devices: str | Mapping[str, str]) -> int:

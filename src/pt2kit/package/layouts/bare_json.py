@@ -16,7 +16,7 @@ from pt2kit.package.programs import read_json
 from pt2kit.versions.conversion_log import path_below
 from pt2kit.zip import end_record
 from pt2kit.zip.directory import Record
-from pt2kit.zip.reader import Archive
+from pt2kit.zip.reader import Archive, Storage
 from pt2kit.zip.source import Source, open_path
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class BareJson(Layout):
 
         return read_from_program(self, model, kind, stored())
 
-    def payload_at(self, path: str, name: str) -> memoryview:
+    def payload_at(self, path: str, name: str) -> Storage:
         """Return the bytes of a file next to the JSON file.
 
         Raises: as `Layout.payload_at`.
@@ -98,7 +98,7 @@ class BareJson(Layout):
             raise PayloadError(f"{name!a}: {path[:200]!a}: expected a readable file, got {error.strerror}") from None
         content = source.read(0, source.size)
         source.close()
-        return content
+        return Storage(path, content.nbytes, lambda: content, in_place=True)
 
     def producer(self, releases: tuple[str, ...]) -> str:
         """Return which releases write a program's schema version."""

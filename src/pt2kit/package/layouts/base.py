@@ -14,7 +14,7 @@ from pt2kit.zip.chosen_names import show_name
 
 if TYPE_CHECKING:
     from pt2kit.package.stored import Kind, StoredPayloads, StoredProgram
-    from pt2kit.zip.reader import Archive
+    from pt2kit.zip.reader import Archive, Storage
 
 PLAIN_MODEL: Final = "model"
 """The name of the one program of a plain zip, and of a file that is one program."""
@@ -148,7 +148,7 @@ class Layout:
         """
         raise NotImplementedError
 
-    def payload_at(self, path: str, name: str) -> memoryview:
+    def payload_at(self, path: str, name: str) -> Storage:
         """Return the bytes that a container names by a path; `name` is that of the tensor.
 
         Raises:
@@ -156,7 +156,7 @@ class Layout:
         """
         if self.record(path) not in self.archive.records:
             raise PayloadError(f"{name!a}: expected a record {path[:200]!a}, got none of that name", rule="P2")
-        return self.archive.read(self.record(path))
+        return self.archive.storage(self.record(path))
 
     def producer(self, releases: tuple[str, ...]) -> str:
         """Return which torch wrote a program that does not state it.

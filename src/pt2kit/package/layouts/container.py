@@ -12,17 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from msgspec import structs
-
 from pt2kit import codec, schema
 from pt2kit.package.layouts.base import Layout
 from pt2kit.package.payloads import payload_inputs, view_all
 from pt2kit.pickles.reader import read_payload
-from pt2kit.pickles.values import PickledStorage, PickledTensor
+from pt2kit.pickles.values import PickledTensor
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.pickled import from_pickled
-from pt2kit.tensors.view import Storage
 from pt2kit.versions.containers import read_model_payload
+from pt2kit.zip.reader import Storage
 
 if TYPE_CHECKING:
     from pt2kit.package.stored import Kind, Payload, StoredPayloads, StoredProgram
@@ -42,7 +40,6 @@ def payloads_inside(record: str, kind: Kind, stored: StoredProgram) -> dict[str,
     entries: Mapping[str, Any] = stored.weights if kind == "weights" else stored.constants
     specs = stored.program.graph_module.signature.input_specs
     objects = {spec.value.custom_obj_name for spec in specs if isinstance(spec.value, schema.InputToCustomObjSpec)}
-    storages: dict[PickledStorage, Storage] = {}
     payloads: dict[str, Payload] = {}
     for name, value in entries.items():
         where = f"{record}: constant {name!a}"
@@ -50,23 +47,13 @@ def payloads_inside(record: str, kind: Kind, stored: StoredProgram) -> dict[str,
             payloads[name] = OpaquePayload(name, storage_of_bytes(where, value), "torchbind")
             continue
         tensor = read_payload(value, where) if isinstance(value, bytes) else value
-        if isinstance(value, PickledTensor):  # its storage is named after its place in the program already
-            use_storage(value.storage, value.storage.key, storages)
-        payloads[name] = from_pickled(tensor, name=name, where=record, storages=storages)
+        payloads[name] = from_pickled(tensor, name=name, where=record)
     return payloads
 
 
 def storage_of_bytes(where: str, data: bytes | memoryview) -> Storage:
     """Return a storage of bytes that are in memory."""
     return Storage(where, len(data), lambda: memoryview(data))
-
-
-def use_storage(
-    pickled: PickledStorage, record: str, storages: dict[PickledStorage, Storage], *, in_place: bool = False
-) -> None:
-    """Name a storage after its record, unless it has a name already."""
-    if pickled not in storages:
-        storages[pickled] = Storage(record, pickled.nbytes, lambda: pickled.data, in_place=in_place)
 
 
 class Container(Layout):
@@ -110,31 +97,21 @@ def payloads_named(layout: Layout, kind: Kind, stored: StoredProgram) -> dict[st
     container = stored.model
     paths = {} if container is None else container.weight_paths if kind == "weights" else container.constant_paths
     values = stored.program.graph_module.graph.tensor_values
-    data: dict[str, memoryview] = {}
-    known: dict[tuple[Any, ...], PickledStorage] = {}
-    storages: dict[PickledStorage, Storage] = {}
+    storages: dict[str, Storage] = {}
+    saved: dict[str, PickledTensor] = {}  # of torch.save files
     payloads: dict[str, Payload] = {}
     for target, name, tensor_kind in payload_inputs(stored.program):
         path = paths.get(target)
         if path is None:
             continue
-        if path not in data:
-            data[path] = layout.payload_at(path, target)
-        meta = values.get(name)
+        if path not in storages:
+            storages[path] = layout.payload_at(path, target)
+        storage, meta = storages[path], values.get(name)
         if tensor_kind is None or meta is None:
-            payloads[target] = OpaquePayload(target, storage_of_bytes(path, data[path]), "torchbind")
+            payloads[target] = OpaquePayload(target, storage_of_bytes(path, storage.read()), "torchbind")
             continue
-        read = read_model_payload(data[path], codec.to_tree(meta), target, path, kind=tensor_kind)
-        tensor = _tied(read, path, known)
-        if tensor.storage.key == path:  # raw bytes: the whole record
-            use_storage(tensor.storage, layout.record(path), storages, in_place=layout.archive.source.is_local)
-        payloads[target] = from_pickled(tensor, name=target, where=path, storages=storages)
+        tensor = saved.get(path) or read_model_payload(storage, codec.to_tree(meta), target, path, kind=tensor_kind)
+        if tensor.storage is not storage:
+            saved[path] = tensor
+        payloads[target] = from_pickled(tensor, name=target, where=path)
     return payloads
-
-
-def _tied(tensor: PickledTensor, path: str, known: dict[tuple[Any, ...], PickledStorage]) -> PickledTensor:
-    """Return the tensor over the storage that another one of the same record has already: tied tensors remain tied."""
-    own = tensor.storage
-    return structs.replace(
-        tensor, storage=known.setdefault((path, own.key, own.dtype_name, own.nbytes, own.device), own)
-    )

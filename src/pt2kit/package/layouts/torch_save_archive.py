@@ -11,10 +11,10 @@ from pt2kit.package.layouts.base import Layout, Parts
 from pt2kit.package.layouts.container import payloads_inside
 from pt2kit.package.payloads import view_all
 from pt2kit.pickles.reader import globals_in, read_payload
-from pt2kit.pickles.values import PickledStorage, TensorLike
+from pt2kit.pickles.values import TensorLike
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.pickled import FAKE_TENSOR, fake_tensor, from_pickled
-from pt2kit.tensors.view import Storage
+from pt2kit.zip.reader import Storage
 
 if TYPE_CHECKING:
     from pt2kit.package.stored import Kind, Payload, StoredPayloads, StoredProgram
@@ -70,11 +70,10 @@ def read_saved(archive: Archive, record: str | None, kind: Kind) -> dict[str, Pa
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise PayloadError(f"{record}: expected a dict from names to tensors, got {_describe(value)}")
     whole = Storage(record, data.nbytes, lambda: data, in_place=archive.source.is_local)
-    storages: dict[PickledStorage, Storage] = {}
     payloads: dict[str, Payload] = {}
     for name, entry in value.items():
         if isinstance(entry, TensorLike) or kind == "weights" or fake_tensor(entry, record) is not None:
-            payloads[name] = from_pickled(entry, name=name, where=record, storages=storages)
+            payloads[name] = from_pickled(entry, name=name, where=record)
         else:
             payloads[name] = OpaquePayload(name, whole, "opaque")
     return payloads

@@ -19,10 +19,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pt2kit.errors import IntegrityError, PayloadError, UnsupportedError
-from pt2kit.pickles.values import ITEM_SIZES, PickledStorage, PickledTensor, TensorKind
+from pt2kit.pickles.values import ITEM_SIZES, PickledTensor, TensorKind, whole_bytes
 from pt2kit.versions.conversion_log import ReadExternal, check_location
 from pt2kit.versions.draft.graph import SCALAR_TYPES
 from pt2kit.versions.line.constants import TORCH_NAMES, decode_bytes, described
+from pt2kit.zip.reader import Storage
 
 DTYPES: Final[Mapping[str, str]] = {short: TORCH_NAMES[number] for short, number in SCALAR_TYPES.items()}
 """Element types of the draft -> torch's names."""
@@ -51,8 +52,8 @@ def decode_tensor(
     nbytes, read = _storage(storage, place, external)
     device = meta["device"]
     name = device["type"] if device["type"] == "cpu" or device["index"] < 0 else f"{device['type']}:{device['index']}"
-    pickled_storage = PickledStorage(place, dtype, nbytes, name, lambda: memoryview(swap_bytes(read(), dtype)))
-    return described(pickled_storage, meta, kind, place)
+    swapped = Storage(place, nbytes, lambda: memoryview(swap_bytes(read(), dtype)))
+    return described(swapped, dtype, name, meta, kind, place)
 
 
 def encode_tensor(tensor: PickledTensor, meta: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -63,7 +64,8 @@ def encode_tensor(tensor: PickledTensor, meta: Mapping[str, Any], place: str) ->
         meta: the device, layout and gradient flag of the draft's `TensorMeta`.
         place: where it goes, for messages.
     """
-    data = swap_bytes(bytes(tensor.storage.data), tensor.dtype_name)
+    content = tensor.storage.read(keep=False)[: whole_bytes(tensor.storage, tensor.dtype_name)]
+    data = swap_bytes(bytes(content), tensor.dtype_name)
     return {
         "storage": {"data_location": "Internal", "data": {"buffer": base64.b64encode(data).decode()}},
         "meta": {

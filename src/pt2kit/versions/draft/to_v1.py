@@ -250,9 +250,9 @@ def _weights(table: Mapping[str, str], metas: Mapping[str, Tree], log: Conversio
         elif target not in metas:
             log.blocked(f"an input {name!r} that the graph does not describe", path)
         else:
-            if value.storage in log.written:
+            if (written := (value.storage, value.dtype_name)) in log.written:
                 log.lost("tied", f"that {target!r} shares the storage of another tensor", path)
-            log.written.add(value.storage)
+            log.written.add(written)
             tensors[target] = encode_tensor(value, metas[target], log.place(path))
     return tensors
 

@@ -19,7 +19,6 @@ from pt2kit.pickles.values import (
     QUANTIZED,
     TYPED_STORAGES,
     MetaTensor,
-    PickledStorage,
     PickledTensor,
     SparseTensor,
     TensorKind,
@@ -30,6 +29,7 @@ from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import renamed
 from pt2kit.versions.line.hops import is_higher_order
 from pt2kit.versions.rewrite import values_of
+from pt2kit.zip.reader import Storage
 
 Graph = dict[str, Any]
 
@@ -60,8 +60,17 @@ def decode_bytes(text: str, place: str) -> bytes:
         raise PayloadError(f"{place}: expected base64, got {text[:40]!r} ({error})") from None
 
 
-def described(storage: PickledStorage, meta: Mapping[str, Any], kind: TensorKind, place: str) -> PickledTensor:
-    """Return the tensor of a storage, of its element type, that a `TensorMeta` of any version describes.
+def described(
+    storage: Storage, dtype: str, device: str, meta: Mapping[str, Any], kind: TensorKind, place: str
+) -> PickledTensor:
+    """Return the tensor over a storage that a `TensorMeta` of any version describes.
+
+    Args:
+        storage: its bytes.
+        dtype, device: as in `PickledTensor`.
+        meta: its sizes, strides, offset and gradient flag.
+        kind: what it is for its module.
+        place: where it is, for messages.
 
     Raises:
         PayloadError: symbolic or negative numbers, or a tensor that the storage is too small for.
@@ -72,11 +81,10 @@ def described(storage: PickledStorage, meta: Mapping[str, Any], kind: TensorKind
     )
     if len(sizes) != len(strides):
         raise PayloadError(f"{place}: expected as many strides as sizes, got {len(strides)} and {len(sizes)}")
-    dtype = storage.dtype_name
     if (needed := needed_bytes(sizes, strides, offset, dtype)) > storage.nbytes:
         needs = f"at least {count_text(needed, 'byte')} for {dtype} {list(sizes)}"
         raise PayloadError(f"{place}: expected {needs}, got {storage.nbytes}")
-    return PickledTensor(storage, dtype, sizes, strides, offset, requires_grad=meta["requires_grad"], kind=kind)
+    return PickledTensor(storage, dtype, sizes, strides, offset, device, requires_grad=meta["requires_grad"], kind=kind)
 
 
 def _concrete(size: Mapping[str, Any], place: str) -> int:
@@ -203,7 +211,7 @@ def _meta(data: bytes, place: str) -> dict[str, Any]:
         if isinstance(tensor, PickledTensor | SparseTensor | MetaTensor):
             raise UnsupportedError(f"{place}: expected a dense tensor of a type that schema 1 has, got {kind}")
         raise PayloadError(f"{place}: expected one tensor, got {kind}")
-    kind, _, index = tensor.storage.device.partition(":")
+    kind, _, index = tensor.device.partition(":")
     return {
         "dtype": _NUMBERS[tensor.dtype_name],
         "sizes": [{"as_int": size} for size in tensor.sizes],
