@@ -27,8 +27,8 @@ from pt2kit.release.models import convert_model, find_model
 from pt2kit.release.programs import operators
 from pt2kit.schema.names import free_name
 from pt2kit.versions.conversion_log import HARMLESS, obstacles
-from pt2kit.zip.directory import Record
-from pt2kit.zip.reader import Archive, Sum
+from pt2kit.zip.directory import Record, unzipped
+from pt2kit.zip.reader import Archive
 from pt2kit.zip.source import DEFAULT_LIMITS, open_bytes
 from pt2kit.zip.writer import DEFAULT_ROOT
 
@@ -150,39 +150,30 @@ class PlannedArchive(Archive):
         self._parts = {f"{parts.root}/{name}": part for name, part in parts.records.items()}
         # The source of the records must not be collected, which would close it.
         self._origins = tuple(parts.origins)
-        self.records = MappingProxyType(
-            {name: Record(name, part.size, part.size, 0, 0, 0, 0, 0) for name, part in self._parts.items()}
-        )
+        self.records = MappingProxyType({name: unzipped(name, part.size) for name, part in self._parts.items()})
         self._data_offsets = dict.fromkeys(self._parts, 0)
 
     def part(self, name: str) -> PlannedRecord:
         """Return the planned record of a full name."""
         return self._parts[name]
 
-    def read(self, name: str, *, verify: bool = True) -> memoryview:
-        """Return the content of a record.
-
-        Raises:
-            ArchiveError: no such record (A17).
-            Pt2Error: what it comes from cannot be read.
-        """
-        del verify
-        self._record(name)
-        view = memoryview(self._parts[name].read())
-        return view.cast("B").toreadonly() if view.nbytes else memoryview(b"")
-
     def read_into(self, name: str, start: int, buffer: memoryview) -> None:
         """Fill a buffer with the bytes of a record from `start` on."""
         buffer[:] = self.read(name)[start : start + buffer.nbytes]
-
-    def sum_of(self, name: str) -> Sum:
-        """Return a checksum that matches anything: the bytes were never in a file."""
-        return Sum(lambda piece, total: total, lambda total: None, lambda first, second, nbytes: 0)
 
     def is_in_place(self, name: str) -> bool:
         """Return whether reading a record copies nothing."""
         origin = self._parts[name].origin
         return origin is None or origin[0].is_in_place(origin[1])
+
+    def _packed(self, record: Record) -> memoryview:
+        """Return the content of a record.
+
+        Raises:
+            Pt2Error: what it comes from cannot be read.
+        """
+        view = memoryview(self._parts[record.name].read())
+        return view.cast("B").toreadonly() if view.nbytes else memoryview(b"")
 
 
 def parts_of(package: Package) -> Parts:

@@ -16,10 +16,9 @@ from pt2kit.errors import IntegrityError, LimitError, PayloadError
 from pt2kit.package.external_list import RECORD, Reference, decode
 from pt2kit.package.programs import read_json
 from pt2kit.tensors.safetensors_header import Row, read_header
-from pt2kit.zip import end_record
 from pt2kit.zip.adjacent import Adjacent
 from pt2kit.zip.chosen_names import show_name
-from pt2kit.zip.directory import Record
+from pt2kit.zip.directory import unzipped
 from pt2kit.zip.reader import Archive, Sum
 from pt2kit.zip.source import Source
 
@@ -55,7 +54,7 @@ class ExternalArchive(Archive):
             raise LimitError(f"{listed}: expected at most {MAX_FILES} files, got {count}", rule="B1")
         records = {name: record for name, record in inner.records.items() if name != listed}
         for name, row in references.items():
-            records[name] = Record(name, row.nbytes, row.nbytes, end_record.STORED, 0, 0, 0, 0)
+            records[name] = unzipped(name, row.nbytes)
         self.records = MappingProxyType(records)
 
     def sum_of(self, name: str) -> Sum:
@@ -108,16 +107,6 @@ class ExternalArchive(Archive):
             for source, _ in self._files.values():
                 source.close()
         super().close()
-
-    def _packed(self, record: Record) -> memoryview:
-        """Return the bytes of a record; those of an external one are compared with its SHA-256 by `read`.
-
-        Raises: as `Archive.read` and `place_of`.
-        """
-        if record.name not in self.references:
-            return super()._packed(record)
-        source, offset = self.place_of(record.name)
-        return source.read(offset, record.size)
 
     def _compare(self, name: str, reference: Reference, got: str) -> None:
         if got != reference.sha256:

@@ -23,9 +23,8 @@ from pt2kit.tensors.export import AnyView, Reader, new_file
 from pt2kit.tensors.safetensors_header import CODES, METADATA, Row, header, read_header, view_of
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.chosen_names import show_name
-from pt2kit.zip.directory import Record
-from pt2kit.zip.end_record import STORED
-from pt2kit.zip.reader import Archive, Sum
+from pt2kit.zip.directory import unzipped
+from pt2kit.zip.reader import Archive
 from pt2kit.zip.source import DEFAULT_LIMITS, Progress, Source, no_progress, open_bytes, open_path
 
 SUFFIXES = (".safetensors", ".json")
@@ -148,10 +147,7 @@ class SafetensorsArchive(Archive):
         self.views = {name: view_of(name, row, source) for name, (row, source) in rows.items()}
         self._places = {self.views[name].record: (source, row.start) for name, (row, source) in rows.items()}
         self.records = MappingProxyType(
-            {
-                view.record: Record(view.record, view.nbytes, view.nbytes, STORED, 0, 0, 0, 0)
-                for view in self.views.values()
-            }
+            {view.record: unzipped(view.record, view.nbytes) for view in self.views.values()}
         )
 
     def place_of(self, name: str) -> tuple[Source, int]:
@@ -161,10 +157,6 @@ class SafetensorsArchive(Archive):
     def is_in_place(self, name: str) -> bool:
         """Return whether reading copies nothing."""
         return self._places[name][0].is_local
-
-    def sum_of(self, name: str) -> Sum:
-        """Return a sum that is compared with nothing."""
-        return Sum(lambda piece, total: total, lambda total: None, lambda first, second, nbytes: 0)
 
 
 def _rows(path: str | os.PathLike[str]) -> dict[str, tuple[Row, Source]]:

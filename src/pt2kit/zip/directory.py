@@ -41,7 +41,7 @@ class Record(NamedTuple):
         crc32: of the content.
         flags: general purpose flags as written.
         header_offset: offset in the file of its local header.
-        end_offset: offset in the file where the next record, or the directory, begins.
+        end_offset: offset in the file where the next record, or the directory, begins; 0 if it is in no zip file.
     """
 
     name: str
@@ -57,6 +57,16 @@ class Record(NamedTuple):
     def is_stored(self) -> bool:
         """Return whether the content is stored in the file uncompressed."""
         return self.method == end_record.STORED
+
+    @property
+    def is_zipped(self) -> bool:
+        """Return whether it is in a zip file, which has its header and CRC-32."""
+        return self.end_offset > 0
+
+
+def unzipped(name: str, nbytes: int) -> Record:
+    """Return a record that is in no zip file."""
+    return Record(name, nbytes, nbytes, end_record.STORED, 0, 0, 0, 0)
 
 
 _HEADER_OFFSET: Final = Record._fields.index("header_offset")
