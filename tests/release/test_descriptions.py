@@ -26,21 +26,20 @@ def test_shared_storages_stay_shared() -> None:
     """Tied weights and views lie in one storage again, described once."""
     with pt2kit.open(samples.sample("2.13.0", "shared_weights")) as package:
         state = {name: to_pickled(plain_tensor(view)) for name, view in package.weights().items()}
-        assert torch_save.size_of(state) == sum(
-            {view.record: view.storage.nbytes for view in package.weights().values()}.values()
-        )
+        views = [view for view in package.weights().values() if isinstance(view, TensorView)]
+        assert torch_save.size_of(state) == sum({view.record: view.storage.nbytes for view in views}.values())
         buffer = io.BytesIO()
         torch_save.dump(state, buffer, "x")
         values = read_payload(buffer.getvalue(), "x")
-        views = {name: from_pickled(value, name=name, where="x") for name, value in values.items()}
+        made = {name: from_pickled(value, name=name, where="x") for name, value in values.items()}
         for name, view in package.weights().items():
-            again = views[name]
+            again = made[name]
             assert isinstance(view, TensorView)
             assert isinstance(again, TensorView)
             assert (again.sizes, again.strides, again.storage_offset) == (view.sizes, view.strides, view.storage_offset)
             assert (again.is_param, again.requires_grad) == (view.is_param, view.requires_grad)
             assert again.tobytes() == view.tobytes()
-        assert views["base"].storage is views["tail"].storage  # type: ignore[union-attr]
+        assert made["base"].storage is made["tail"].storage  # type: ignore[union-attr]
 
 
 def test_views_of_another_type_get_their_own_storage() -> None:

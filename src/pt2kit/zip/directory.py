@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Iterable
 from itertools import islice
 from operator import itemgetter
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.messages import count_text, quote
@@ -24,10 +24,14 @@ _MAX_DEFLATE: Final = 1032
 """Bytes that one byte of deflated data can make at most: 258 bytes for each match of 2 bits."""
 _MAX32: Final = end_record.MAX32
 _LOCAL_SIZE: Final = end_record.LOCAL.size
-_ZEROS: Final = bytes(12)
+_PADDING_GUESS: Final = 128
+"""Bytes of extra fields that are read with a header: torch pads a header by at most 67, and adds up to 28."""
 _UNUSUAL_FLAGS: Final = 0xFFFF & ~(end_record.FLAG_DESCRIPTOR | end_record.FLAG_UTF8)
 _SLACK_WITH_DESCRIPTOR: Final = end_record.MAX_EXTRA + end_record.DESCRIPTOR_LENGTHS[-1]
 """Bytes that a record with a data descriptor can have in addition to its header, name and data."""
+
+Peek: TypeAlias = Callable[[int, int], bytes | memoryview]
+"""(offset, length) -> a few bytes of the file."""
 
 
 class Record(NamedTuple):
@@ -251,16 +255,13 @@ def _refuse_place(source: Source, name: str, offset: int, expected: int, slack: 
     )
 
 
-def check_headers(
-    where: str, directory: Iterable[Record], view: memoryview, peek: Callable[[int, int], bytes]
-) -> dict[str, int]:
+def check_headers(where: str, directory: Iterable[Record], peek: Peek, size: int) -> dict[str, int]:
     """Compare every record's local header and descriptor with its directory entry.
 
     Args:
         where: what messages call the archive.
         directory: the entries.
-        view: the whole file.
-        peek: returns a few bytes of it, by their offset and number.
+        peek, size: reads the file, and its length.
 
     Returns:
         record name -> offset in the file of its data.
@@ -268,60 +269,21 @@ def check_headers(
     Raises:
         ArchiveError: as `check_local_header` and `check_descriptor`, for the first record that they refuse.
     """
-    records = tuple(directory)
-    if (usual := _usual_offsets(records, peek)) is not None:
-        return usual
     offsets = {}
-    for record in records:
-        offset = check_local_header(where, record, view, 0)
-        check_descriptor(where, record, view[offset + record.compressed_size : record.end_offset])
-        offsets[record.name] = offset
+    for record in directory:
+        offsets[record.name] = offset = check_local_header(where, record, peek, size)
+        check_descriptor(where, record, peek, offset)
     return offsets
 
 
-def _usual_offsets(records: Iterable[Record], peek: Callable[[int, int], bytes]) -> dict[str, int] | None:
-    """Return the offsets of the records' data if everything around them is as torch and pt2kit write it; else None.
-
-    That is: one record after the other; CRC-32 and sizes either in the header or, in its short form, in a
-    descriptor; nothing in the extra field but padding. All bytes between the data of two records are compared in one
-    operation.
-    """
-    offsets = {}
-    descriptor, position = b"", 0
-    for text, size, compressed_size, method, crc32, flags, start, end in records:
-        if start != position or size > end_record.MAX32 or compressed_size > end_record.MAX32:
-            return None
-        name, before = text.encode("utf-8"), descriptor
-        descriptor, stated = (
-            end_record.DESCRIPTOR.pack(end_record.DESCRIPTOR_SIGNATURE, crc32, compressed_size, size),
-            _ZEROS,
-        )
-        if not flags & end_record.FLAG_DESCRIPTOR:
-            descriptor, stated = b"", descriptor[len(end_record.DESCRIPTOR_SIGNATURE) :]
-        offsets[text] = offset = end - len(descriptor) - compressed_size
-        extra = offset - start - _LOCAL_SIZE - len(name)
-        if extra and not 4 <= extra <= end_record.MAX_EXTRA:
-            return None
-        named = name + end_record.EXTRA_HEADER.pack(end_record.EXTRA_PADDING, extra - 4) if extra else name
-        fixed = len(before)
-        between = peek(start - fixed, fixed + _LOCAL_SIZE + len(named))
-        parts = (end_record.LOCAL_SIGNATURE, flags, method, stated, len(name), extra)
-        if not between.startswith(before) or not between.endswith(named):
-            return None
-        if end_record.LOCAL_PARTS.unpack_from(between, fixed) != parts:
-            return None
-        position = end
-    return offsets if peek(position - len(descriptor), len(descriptor)) == descriptor else None
-
-
-def check_local_header(where: str, record: Record, view: memoryview, base: int) -> int:
+def check_local_header(where: str, record: Record, peek: Peek, end: int) -> int:
     """Compare a record's local header with its directory entry.
 
     Args:
         where: what messages call the archive.
         record: the directory entry.
-        view: bytes of the file that hold the header with its name and extra fields.
-        base: offset in the file of the first byte of `view`.
+        peek: reads a few bytes of the file.
+        end: offset up to which there are bytes to read.
 
     Returns:
         the offset in the file of the record's data.
@@ -329,23 +291,28 @@ def check_local_header(where: str, record: Record, view: memoryview, base: int) 
     Raises:
         ArchiveError: they differ (A13), or data and descriptor do not fill the space up to the next record (A12, A14).
     """
-    name_pos = record.header_offset - base + end_record.LOCAL.size
-    fields = end_record.LOCAL.unpack_from(view, record.header_offset - base)
+    start, raw_name = record.header_offset, record.name.encode("utf-8")
+    header = peek(start, min(_LOCAL_SIZE + len(raw_name) + _PADDING_GUESS, end - start))
+    fields = end_record.LOCAL.unpack_from(header)
     signature, _, flags, method, _, _, crc32, compressed_size, size, name_length, extra_length = fields
-    extra_pos = name_pos + name_length
-    data_pos: int = extra_pos + extra_length
-    raw_name = record.name.encode("utf-8")
-    here = f"{where}: {show_name(record.name)}: local header at {record.header_offset}"
-    _compare(here, "signature", end_record.LOCAL_SIGNATURE, signature)
-    # Python 3.14 takes the flag of UTF-8 from the directory's entries of all ASCII names when it adds to an archive.
-    ignored = end_record.FLAG_UTF8 if raw_name.isascii() else 0
-    _compare(here, "flags", f"{record.flags & ~ignored:#06x}", f"{flags & ~ignored:#06x}")
-    _compare(here, "method", record.method, method)
-    _compare(here, "name", raw_name, bytes(view[name_pos:extra_pos]))
-    _check_extent(where, record, base + data_pos)
-    values = _zip64_values(here, bytes(view[extra_pos:data_pos]), raw_name)
-    _check_sizes(here, record, (crc32, compressed_size, size), values)
-    return base + data_pos
+    name_end = _LOCAL_SIZE + name_length
+    header_end: int = name_end + extra_length
+    if header_end > len(header):
+        header = peek(start, min(header_end, end - start))
+    name, extra = bytes(header[_LOCAL_SIZE:name_end]), bytes(header[name_end:header_end])
+    sizes = crc32, compressed_size, size
+    here = f"{where}: {show_name(record.name)}: local header at {start}"
+    if (signature, flags, method, name) != (end_record.LOCAL_SIGNATURE, record.flags, record.method, raw_name):
+        _compare(here, "signature", end_record.LOCAL_SIGNATURE, signature)
+        # Python 3.14 takes the flag of UTF-8 from the directory's entries of ASCII names when it adds to an archive.
+        ignored = end_record.FLAG_UTF8 if raw_name.isascii() else 0
+        _compare(here, "flags", f"{record.flags & ~ignored:#06x}", f"{flags & ~ignored:#06x}")
+        _compare(here, "method", record.method, method)
+        _compare(here, "name", raw_name, name)
+    _check_extent(where, record, start + header_end)
+    values = _zip64_values(here, extra, raw_name) if extra else ()
+    _check_sizes(here, record, sizes, values)
+    return start + header_end
 
 
 def _compare(where: str, what: str, expected: object, got: object) -> None:
@@ -355,13 +322,7 @@ def _compare(where: str, what: str, expected: object, got: object) -> None:
         raise ArchiveError(f"{where}: expected {what} {shown[0]}, got {shown[1]}", rule="A13")
 
 
-def header_length(record: Record, view: memoryview) -> int:
-    """Return the length in bytes of the local header at the start of `view`, name and extra fields included."""
-    fields = end_record.LOCAL.unpack_from(view, 0)
-    return end_record.LOCAL.size + int(fields[9]) + int(fields[10])
-
-
-def check_descriptor(where: str, record: Record, tail: memoryview) -> None:
+def check_descriptor(where: str, record: Record, peek: Peek, data_offset: int) -> None:
     """Check the bytes between a record's data and the next record: its descriptor, or nothing (A14).
 
     A descriptor is required to be there by flag 3 alone, and read by its length, as torch writes 64-bit sizes for all
@@ -369,10 +330,12 @@ def check_descriptor(where: str, record: Record, tail: memoryview) -> None:
     """
     if not record.flags & end_record.FLAG_DESCRIPTOR:
         return
-    if bytes(tail) not in end_record.descriptor_forms(record.crc32, record.compressed_size, record.size):
+    data_end = data_offset + record.compressed_size
+    tail = bytes(peek(data_end, record.end_offset - data_end))
+    if tail not in end_record.descriptor_forms(record.crc32, record.compressed_size, record.size):
         raise ArchiveError(
             f"{where}: {show_name(record.name)}: expected a data descriptor with CRC-32 {record.crc32:#010x}, "
-            f"sizes {record.compressed_size} and {record.size}, got {bytes(tail).hex()}",
+            f"sizes {record.compressed_size} and {record.size}, got {tail.hex()}",
             rule="A14",
         )
 
@@ -401,9 +364,12 @@ def _check_sizes(where: str, record: Record, stated: tuple[int, int, int], value
     With a descriptor the header may have 0 for the CRC-32, and for both sizes or for none; a size may be the sentinel
     of a ZIP64 value. torch also writes its header's offset among those, and unknown sizes as 0.
     """
+    is_later = bool(record.flags & end_record.FLAG_DESCRIPTOR)
+    usual = (0, 0, 0) if is_later else (record.crc32, record.compressed_size, record.size)
+    if stated == usual and not values:
+        return
     crc32, *sizes = stated
     true_sizes = [record.compressed_size, record.size]
-    is_later = bool(record.flags & end_record.FLAG_DESCRIPTOR)
     _compare(where, "CRC-32", record.crc32, record.crc32 if is_later and crc32 == 0 else crc32)
     moved = {end_record.MAX32} if values else set()
     are_left_out = is_later and crc32 == 0 and (moved | {0}).issuperset(sizes)

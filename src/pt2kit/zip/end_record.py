@@ -29,8 +29,6 @@ LOCATOR_SIGNATURE: Final = b"PK\x06\x07"
 
 LOCAL: Final = struct.Struct("<4s5H3I2H")
 """signature, version, flags, method, time, date, crc32, compressed size, size, name length, extra length."""
-LOCAL_PARTS: Final = struct.Struct("<4s2x2H4x12s2H")
-"""The same without version, time and date; CRC-32 and both sizes in one."""
 ENTRY: Final = struct.Struct("<4s6H3I5H2I")
 """signature, made by, version, flags, method, time, date, crc32, compressed size, size, name length, extra length,
 comment length, disk, internal attributes, external attributes, header offset."""
@@ -43,9 +41,6 @@ END64: Final = struct.Struct("<4sQ2H2I4Q")
 directory offset."""
 LOCATOR: Final = struct.Struct("<4sIQI")
 """signature, disk of the ZIP64 end record, its offset, number of disks."""
-
-DESCRIPTOR: Final = struct.Struct("<4s3I")
-"""signature, crc32, compressed size, size: the usual form; `descriptor_forms` has the others."""
 
 MAX16: Final = 0xFFFF
 MAX32: Final = 0xFFFFFFFF

@@ -19,24 +19,20 @@ from typing import Any, Final
 
 from pt2kit.errors import ArchiveError, IntegrityError, LimitError, PayloadError
 from pt2kit.messages import count_text
-from pt2kit.zip import end_record
 from pt2kit.zip.checksums import combine
 from pt2kit.zip.chosen_names import show_name
 from pt2kit.zip.directory import (
+    Peek,
     Record,
     check_descriptor,
     check_headers,
     check_local_header,
-    header_length,
     read_directory,
 )
 from pt2kit.zip.listing import FileLike, open_source
 from pt2kit.zip.source import DEFAULT_LIMITS, KIB, Limits, Source, read_into
 
 _IN: Final = 64 * KIB
-
-_PADDING_GUESS: Final = 128
-"""Bytes of extra fields fetched with a remote record's header: torch pads a header by at most 67, and adds up to 28."""
 
 
 def inflate(where: str, data: memoryview, size: int) -> memoryview:
@@ -100,7 +96,7 @@ class Archive:
         self._data_offsets: dict[str, int] = {}
         self._verified: set[str] = set()
         if source.is_local:
-            self._data_offsets = check_headers(source.name, directory, source.read(0, source.size), source.peek)
+            self._data_offsets = check_headers(source.name, directory, source.peek, source.size)
 
     def read(self, name: str, *, verify: bool = True) -> memoryview:
         """Return the content of a record.
@@ -146,7 +142,7 @@ class Archive:
         """Return the source of a record's stored or deflated data, and its offset there; as `data_offset`."""
         record = self._record(name)
         known = self._data_offsets.get(name)
-        return self.source, self._fetch_data_offset(record) if known is None else known
+        return self.source, self._fetch_data_offset(record, self.source.read) if known is None else known
 
     def read_into(self, name: str, start: int, buffer: memoryview) -> None:
         """Fill a buffer with the bytes of a stored record from `start` on, uncompared; see `sum_of`.
@@ -209,20 +205,16 @@ class Archive:
         # One request for header, data and descriptor: where the header ends is not known before.
         base = record.header_offset
         slot = self.source.read(base, record.end_offset - base)
-        offset = check_local_header(self.source.name, record, slot, base)
-        end = offset - base + record.compressed_size
-        check_descriptor(self.source.name, record, slot[end:])
-        self._data_offsets[record.name] = offset
-        return slot[offset - base : end]
 
-    def _fetch_data_offset(self, record: Record) -> int:
-        base = record.header_offset
-        slot = record.end_offset - base
-        guess = end_record.LOCAL.size + len(record.name.encode("utf-8")) + _PADDING_GUESS
-        view = self.source.read(base, min(slot, guess))
-        if (length := header_length(record, view)) > view.nbytes:
-            view = self.source.read(base, min(slot, length))
-        offset = check_local_header(self.source.name, record, view, base)
+        def peek(offset: int, length: int) -> memoryview:
+            return slot[offset - base : offset - base + length]
+
+        offset = self._fetch_data_offset(record, peek)
+        check_descriptor(self.source.name, record, peek, offset)
+        return peek(offset, record.compressed_size)
+
+    def _fetch_data_offset(self, record: Record, peek: Peek) -> int:
+        offset = check_local_header(self.source.name, record, peek, record.end_offset)
         self._data_offsets[record.name] = offset
         return offset
 
