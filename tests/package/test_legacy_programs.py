@@ -513,3 +513,10 @@ def _read_all(data: bytes) -> None:
 def test_helpers() -> None:
     """The tensor that tests are made of is what it is taken for."""
     assert tensor().sizes == (3,)
+
+
+def test_constants_inside_have_storages_of_their_own() -> None:
+    """Each is a torch.save file, so that equal names of storages in two of them mean two storages."""
+    with open_package(samples.sample("2.1.2", "constants")) as package:
+        records = [view.record for view in dense(package.constants()).values()]
+        assert len(records) == len(set(records)) == 2
