@@ -31,7 +31,6 @@ TUPLES = {
     "graph/def_use.py": {"Definition", "Use"},
     "graph/traversal.py": {"Step"},
     "operators/aliasing.py": {"Alias"},
-    "pickles/builder.py": {"StorageRecord"},
     "symbols/growth.py": {"Part"},
     "symbols/value_kinds.py": {"Facts"},
     "symbols/plain.py": {"_Text"},

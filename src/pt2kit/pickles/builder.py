@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import force_setattr
 
@@ -30,18 +30,10 @@ from pt2kit.pickles.values import (
 from pt2kit.zip.reader import Storage
 
 
-class StorageRecord(NamedTuple):
-    """Record of a storage: its name for messages, its length in bytes, and its reader."""
-
-    name: str
-    nbytes: int
-    read: Callable[[], memoryview]
-
-
 def build(
     stream: bytes,
     budget: Budget,
-    storage: Callable[[str], StorageRecord],
+    storage: Callable[[str], Storage],
     named_tuples: Set[str],
     trust: Set[str],
 ) -> Any:
@@ -50,7 +42,7 @@ def build(
     Args:
         stream: the pickle, nothing behind it; `reader.scan` has found nothing to refuse in it.
         budget: the reading.
-        storage: key -> the storage's record; raises for a key without one.
+        storage: key -> the record of the storage of that key; raises for a key without one.
         named_tuples: the classes to describe as `NamedTuple`.
         trust: the classes and functions to describe as `Opaque`.
 
@@ -79,7 +71,7 @@ class _Builder(Hooks):
     """
 
     budget: Budget
-    storage: Callable[[str], StorageRecord]
+    storage: Callable[[str], Storage]
     named_tuples: Set[str]
     opaque: Set[str]
     storages: dict[str, PickledStorage] = field(default_factory=dict)
@@ -149,8 +141,12 @@ class _Builder(Hooks):
             raise self.budget.error(
                 f"storage '{printable(key)}'", f"{nbytes} bytes ({count} of {dtype_name})", f"{record.nbytes} bytes"
             )
-        storage = Storage(record.name, nbytes, lambda: record.read()[:nbytes])
-        made = self.storages[key] = PickledStorage(key, dtype_name, device, storage)
+        whole = (
+            record
+            if nbytes == record.nbytes
+            else Storage(record.record, nbytes, lambda: record.read(keep=False)[:nbytes])
+        )
+        made = self.storages[key] = PickledStorage(key, dtype_name, device, whole)
         return made
 
     def extend(self, target: Any, values: list[Any]) -> None:

@@ -29,14 +29,14 @@ from pt2kit.errors import LimitError, PayloadError, Pt2Error, UnsupportedError
 from pt2kit.messages import listed, printable
 from pt2kit.pickles.allowed_globals import is_plain, name_global
 from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, Budget, PickleLimits, check_tree
-from pt2kit.pickles.builder import StorageRecord, build
+from pt2kit.pickles.builder import build
 from pt2kit.pickles.machine import Hooks
 from pt2kit.pickles.opcodes import run
 from pt2kit.pickles.values import Global
 from pt2kit.zip.chosen_names import show_name
 from pt2kit.zip.end_record import LOCAL_SIGNATURE
 from pt2kit.zip.foreign import LEGACY_MAGIC, identify
-from pt2kit.zip.reader import Archive, open_archive
+from pt2kit.zip.reader import Archive, Storage, open_archive
 from pt2kit.zip.source import open_bytes
 
 _LEGACY_PICKLES = 5
@@ -201,12 +201,12 @@ def read_payload(
         raise broken
     budget = Budget(where, limits)
 
-    def storage(key: str) -> StorageRecord:
+    def storage(key: str) -> Storage:
         name = f"{root}/data/{key}"
         if name not in archive.records:
             raise budget.error(f"storage '{printable(key)}'", f"a record {printable(name)}", "none")
         shown = f"{record or where}: storage {show_name(key)}"
-        return StorageRecord(shown, archive.records[name].size, lambda: archive.read(name))
+        return Storage(shown, archive.records[name].size, lambda: archive.read(name))
 
     value = build(stream, budget, storage, uses.named_tuples(), trust)
     if stray := check_tree(budget, value, lambda path: is_plain(path) or path in trust):
