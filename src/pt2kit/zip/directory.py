@@ -300,7 +300,6 @@ def check_local_header(where: str, record: Record, peek: Peek, end: int) -> int:
     if header_end > len(header):
         header = peek(start, min(header_end, end - start))
     name, extra = bytes(header[_LOCAL_SIZE:name_end]), bytes(header[name_end:header_end])
-    sizes = crc32, compressed_size, size
     here = f"{where}: {show_name(record.name)}: local header at {start}"
     if (signature, flags, method, name) != (end_record.LOCAL_SIGNATURE, record.flags, record.method, raw_name):
         _compare(here, "signature", end_record.LOCAL_SIGNATURE, signature)
@@ -311,7 +310,7 @@ def check_local_header(where: str, record: Record, peek: Peek, end: int) -> int:
         _compare(here, "name", raw_name, name)
     _check_extent(where, record, start + header_end)
     values = _zip64_values(here, extra, raw_name) if extra else ()
-    _check_sizes(here, record, sizes, values)
+    _check_sizes(here, record, (crc32, compressed_size, size), values)
     return start + header_end
 
 
