@@ -12,6 +12,7 @@ Source: APPNOTE.TXT 6.3.10 (PKWARE), sections 4.3.7 (local header), 4.3.9 (data 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -101,13 +102,12 @@ def zip64_values(parts: list[tuple[int, bytes]]) -> tuple[int, ...] | None:
     return (*values, *struct.unpack("<I", data[-4:])) if len(data) % 8 else values
 
 
-def descriptor_forms(crc32: int, compressed_size: int, size: int) -> tuple[bytes, ...]:
-    """Return every form of the data descriptor of a record with these values."""
-    forms = []
-    if compressed_size <= MAX32 and size <= MAX32:
-        forms.append(struct.pack("<3I", crc32, compressed_size, size))
-    forms.append(struct.pack("<I2Q", crc32, compressed_size, size))
-    return tuple(form for short in forms for form in (short, DESCRIPTOR_SIGNATURE + short))
+def descriptor_forms(crc32: int, compressed_size: int, size: int) -> Iterator[bytes]:
+    """Yield every form of the data descriptor of a record with these values, the usual one first."""
+    for numbers in ("<3I", "<I2Q") if max(compressed_size, size) <= MAX32 else ("<I2Q",):
+        short = struct.pack(numbers, crc32, compressed_size, size)
+        yield DESCRIPTOR_SIGNATURE + short
+        yield short
 
 
 @dataclass(frozen=True, slots=True)
