@@ -12,9 +12,10 @@ such memory with zeros.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -94,20 +95,40 @@ def kernel_findings(
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
-    computed = {} if program is None else _computed(program)
     symbols = Symbols()
+    needed = _needed_calls(root, find, symbols)
+    computed = _computed(program, needed) if program is not None and needed else {}
     known = dict(stored)
     for scope in graphs(root.graph, root.where):
         for number, node in enumerate(scope.graph.nodes):
             step = Step(scope, number, node)
             _forget(known, node, find)
-            if (row := find_requirement(node.target)) is not None:
+            if id(node) in needed:
+                row, declared = needed[id(node)]
                 found = computed.get(id(node), [{}])
-                judged = (_judge(step, row, find(node.target), known, symbols, operands) for operands in found)
+                judged = (_judge(step, row, declared, known, operands) for operands in found)
                 yield from islice(filter(None, judged), 1)
             elif (name := higher_order_name(node.target)) is not None:
                 yield from _passed_on(step, name, find, symbols)
         known = {}  # Names of subgraphs are others.
+
+
+def _needed_calls(root: Scope, find: Find, symbols: Symbols) -> dict[int, tuple[Row, Mapping[str, Any]]]:
+    """Return the calls of unchecked kernels that need a rule by their constants, by id of the node.
+
+    Returns:
+        id -> row of the kernel, and the arguments by parameter, with facts that the file declares for values.
+    """
+    calls: dict[int, tuple[Row, Mapping[str, Any]]] = {}
+    for scope in graphs(root.graph, root.where):
+        for node in scope.graph.nodes:
+            if (row := find_requirement(node.target)) is not None:
+                operator = find(node.target)
+                declared: dict[str, Any] = dict.fromkeys(operator.parameters if operator else ())
+                declared |= arguments_of(node, partial(symbols.value, scope.graph))
+                if is_needed(row.requires, declared):
+                    calls[id(node)] = row, declared
+    return calls
 
 
 def _passed_on(step: Step, name: str, find: Find, symbols: Symbols) -> Iterator[Finding]:
@@ -126,9 +147,8 @@ def _passed_on(step: Step, name: str, find: Find, symbols: Symbols) -> Iterator[
 def _judge(
     step: Step,
     row: Row,
-    operator: Operator | None,
+    declared: Mapping[str, Any],
     known: Mapping[str, Payload | None],
-    symbols: Symbols,
     computed: Mapping[str, Any],
 ) -> Finding | None:
     """Return what is wrong with a call, or that only a run can judge it.
@@ -136,17 +156,11 @@ def _judge(
     Args:
         step: the call.
         row: of the kernel.
-        operator: its signature.
+        declared: its arguments by parameter, with facts that the file declares for values.
         known: what the file stores for values, as far as these have not changed.
-        symbols: the symbols of the program.
         computed: facts of the operands by parameter, as far as they were computed.
     """
-    graph, name = step.scope.graph, name_of(step.node.target)
-    declared: dict[str, Any] = dict.fromkeys(operator.parameters if operator else ())
-    declared |= arguments_of(step.node, lambda value: symbols.value(graph, value))
-    if not is_needed(row.requires, declared):
-        return None
-    stored = _numbers(known, step.node)
+    name, stored = name_of(step.node.target), _numbers(known, step.node)
     given = {key: _described(fact, computed.get(key), stored.get(key)) for key, fact in declared.items()}
     call = Call(given, _array)
     if (demand := _broken(row, call)) is not None:
@@ -242,16 +256,16 @@ def may_resize(call: SizedCall, parameter: str) -> bool:
     return is_result or call.target.removeprefix(OPS) in overloads_with(INPLACE_VIEW)
 
 
-def _computed(program: schema.ExportedProgram) -> Mapping[int, Sequence[Mapping[str, Any]]]:
-    """Return the facts that calls of unchecked kernels get, by node; only what leads to those calls is analyzed."""
+def _computed(program: schema.ExportedProgram, calls: Container[int]) -> Mapping[int, Sequence[Mapping[str, Any]]]:
+    """Return the facts that calls of unchecked kernels get, by node; only what leads to `calls` (ids) is analyzed."""
     graph = program.graph_module.graph
     release = release_of(program.torch_version)
     needed: set[str] = set()
     kept: list[schema.Node] = []
     for node in reversed(graph.nodes):
         results = [name for output in node.outputs for name in arguments(output)]
-        is_kernel = find_requirement(node.target) is not None or higher_order_name(node.target) is not None
-        if is_kernel or not needed.isdisjoint(results) or effects_of(node.target, release).written:
+        is_wanted = id(node) in calls or higher_order_name(node.target) is not None
+        if is_wanted or not needed.isdisjoint(results) or effects_of(node.target, release).written:
             kept.append(node)
             needed.update(name for named in node.inputs for name in arguments(named.arg))
     domain = _Computing(program)
