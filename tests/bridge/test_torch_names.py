@@ -175,7 +175,6 @@ def test_storages() -> None:
 THEIRS = {
     "against_torch.py",
     "read/tensors.py",
-    "read/module_inputs.py",
     "read/pickled_values.py",
     "read/treespecs.py",
     "run/conditions.py",

@@ -21,8 +21,7 @@ from typing import Any, Final
 from pt2kit import schema, treespec
 from pt2kit.bridge.given_weights import Given, given_weights
 from pt2kit.bridge.placeholder_types import PICKLED_NAME, stand_in_name
-from pt2kit.bridge.read.checked import Checked, check_payloads, check_program
-from pt2kit.bridge.read.module_inputs import guardable
+from pt2kit.bridge.read.checked import Checked, check_payloads, check_program, guardable
 from pt2kit.bridge.read.pickled_values import (
     MAX_DEPTH,
     MakeValues,

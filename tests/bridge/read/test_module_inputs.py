@@ -11,7 +11,7 @@ from tests.bridge.zoo.programs_calling import Layer
 from tests.packages import bytes_of
 
 from pt2kit.bridge.load import load
-from pt2kit.bridge.read.module_inputs import Prototype, find_module_class, module_context
+from pt2kit.bridge.read.treespecs import Prototype, find_module_class, module_context
 from pt2kit.bridge.save import save
 from pt2kit.errors import SchemaError, UnsupportedError
 from pt2kit.treespec import LEAF, TreeSpec, context_text

@@ -1,6 +1,11 @@
 """Checks of a schema program before anything live is built: whatever can be refused is refused here.
 
-Both ways of building continue with the result: operators, containers, guards and tree specs.
+Both ways of building continue with the result: operators, containers, guards and tree specs. The text of each guard is
+proven to be only a condition on the inputs before torch runs it (rule X4).
+
+torch writes more guards itself when a program becomes a module: from the structure of the example inputs, whose keys it
+pastes into source, and from inputs that are constants, whose texts it pastes as well. `guardable` decides whether that
+is safe; a program without example inputs gets no such guards.
 
 Operators, containers and script classes that this process lacks are listed in one error, with what to import. Calls of
 unchecked kernels are found by `checks`; the first ends the load. Other unsafe calls (prints, open regions, sizes) were
@@ -10,6 +15,7 @@ refused before (`checks.refusals`).
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -22,8 +28,7 @@ from torch.export.exported_program import ModuleCallEntry
 from pt2kit import node_metadata, schema
 from pt2kit.bridge.operators import LAYOUTS, Operator, resolve_all
 from pt2kit.bridge.read.adapt import adapt_named_tuples
-from pt2kit.bridge.read.module_inputs import check_guards
-from pt2kit.bridge.read.names import check_path
+from pt2kit.bridge.read.names import check_path, is_pasted_safely
 from pt2kit.bridge.read.reading import refused
 from pt2kit.bridge.read.treespecs import (
     CONTAINER,
@@ -33,17 +38,19 @@ from pt2kit.bridge.read.treespecs import (
     TreeSpecs,
     read_module_calls,
 )
-from pt2kit.bridge.torch_names import Verifier, find_verifier, has_script_class
+from pt2kit.bridge.torch_names import Verifier, find_verifier, has_script_class, pytree
 from pt2kit.checks.calls import named_operators
+from pt2kit.checks.growth import MAX_OPEN_POWERS
 from pt2kit.checks.stored_inputs import Tables, unchanged_inputs
 from pt2kit.checks.unchecked import is_concerned, kernel_findings
-from pt2kit.errors import GraphError, JsonError, OperatorError, SchemaError, UnsupportedError
+from pt2kit.errors import GraphError, JsonError, LimitError, OperatorError, Pt2Error, SchemaError, UnsupportedError
 from pt2kit.graph.traversal import Scope, graphs, is_custom, node_label
 from pt2kit.messages import listed
 from pt2kit.schema.names import ATEN_OPS, OPS
 from pt2kit.signature.consistency import DEFAULT_WHERE as WHERE
 from pt2kit.signature.export_signature import ExportGraphSignature, from_schema
-from pt2kit.signature.specs import InputKind
+from pt2kit.signature.specs import ConstantArgument, InputKind, InputSpec
+from pt2kit.symbols.guards import parse_guard
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -174,6 +181,65 @@ def _targets(scopes: Sequence[Scope]) -> dict[str, str]:
             for target in named_operators(node):
                 places.setdefault(target, place)
     return places
+
+
+def check_guards(guards: Sequence[str], where: str = "$.guards_code") -> list[str]:
+    """Return the guards of a program, each checked by the grammar of `pt2kit.symbols.parse_guard`.
+
+    Raises:
+        ExpressionError: an entry is no such condition.
+        LimitError: it is larger than an expression may be.
+    """
+    open_powers = 0
+    for index, text in enumerate(guards):
+        try:
+            guard = parse_guard(text, where=f"{where}[{index}]")
+            open_powers += guard.open_powers
+            if open_powers > MAX_OPEN_POWERS:
+                raise LimitError(
+                    f"{where}: expected at most {MAX_OPEN_POWERS} powers whose exponent is a size, got more"
+                )
+        except Pt2Error as error:
+            raise refused(type(error), error.message, "X4") from error
+    return list(guards)
+
+
+def guardable(example_inputs: Any, inputs: Sequence[InputSpec]) -> Any:
+    """Return example inputs if torch can write guards from them without changing the meaning of its source, else None.
+
+    Args:
+        example_inputs: arguments and keyword arguments, live; or None.
+        inputs: of the signature; constants among them are pasted.
+
+    Source: `_convert_guards_code_to_fn` and `_get_input_guards_for_graph` in torch/export/_unlift.py, 2.13.
+    """
+    if example_inputs is None:
+        return None
+    constants = [spec.arg.value for spec in inputs if isinstance(spec.arg, ConstantArgument)]
+    steps = (step for path, _ in pytree.tree_leaves_with_path(example_inputs) for step in path)
+    if all(not value or is_pasted_safely(value) for value in constants if isinstance(value, str)) and all(
+        map(_is_plain_step, steps)
+    ):
+        return example_inputs
+    _LOG.warning("example inputs are left out: torch could not write guards from their keys or constants")
+    return None
+
+
+def _is_plain_step(step: Any) -> bool:
+    """Return whether a path step to an input is written as an index, an attribute, or a key of plain literals."""
+    if isinstance(step, pytree.SequenceKey):
+        return type(step.idx) is int
+    if isinstance(step, pytree.GetAttrKey):
+        return isinstance(step.name, str) and step.name.isidentifier()
+    return isinstance(step, pytree.MappingKey) and _is_plain_key(step.key)
+
+
+def _is_plain_key(key: Any) -> bool:
+    if type(key) is tuple:
+        return all(_is_plain_key(part) for part in key)
+    if type(key) is str:
+        return not key or is_pasted_safely(key)
+    return key is None or type(key) in (int, bool) or (type(key) is float and math.isfinite(key))
 
 
 def check_payloads(checked: Checked, state_dict: Mapping[str, Any], constants: Mapping[str, Any]) -> None:

@@ -4,15 +4,21 @@ Tree specs are built from specs as data, of classes that are registered already.
 whose class is not registered gets a placeholder class with the stored fields, any other container a `Placeholder`.
 Classes of modules among the inputs, factories and enum classes are needed; `TreeSpecs.missing` has those that are not
 available.
+
+export flattens a module (`nn.Module`) among the inputs into its parameters and buffers. A tree spec then has the
+module's class as a container type, which torch registers for as long as it needs it. Here such a class is found by its
+name only if the caller trusts that name.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Sequence, Set
+import pkgutil
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from typing import Any, Final
 
 import torch
@@ -21,10 +27,10 @@ from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
 
 from pt2kit import schema, treespec
 from pt2kit.bridge.placeholder_types import STAND_IN_NAME, Placeholder, placeholder_context
-from pt2kit.bridge.read.module_inputs import find_module_class, is_module, module_context
 from pt2kit.bridge.read.names import attribute_path, check_variable
-from pt2kit.bridge.torch_names import leaf_spec, pytree
-from pt2kit.errors import GraphError, SchemaError, UnsupportedError
+from pt2kit.bridge.torch_names import leaf_spec, pytree, walk_specs
+from pt2kit.errors import GraphError, SchemaError, UnsupportedError, attempt
+from pt2kit.messages import count_text
 from pt2kit.signature.convert import argument_spec
 from pt2kit.signature.export_signature import ExportGraphSignature
 from pt2kit.signature.specs import ArgumentSpec
@@ -201,6 +207,80 @@ def registered_namedtuples() -> dict[str, str]:
         if isinstance(registered, str) and pytree.is_namedtuple_class(kind):
             names_by_class.setdefault(kind.__name__, set()).add(registered)
     return {name: registered.pop() for name, registered in names_by_class.items() if len(registered) == 1}
+
+
+class Prototype:
+    """Replaces the original module in the context of a spec, as torch's own prototype does once that is gone.
+
+    Args:
+        kind: the module's class; torch compares prototypes by it, under the name `_proto_cls`.
+    """
+
+    __slots__ = ("_proto_cls", "module")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, kind: type[torch.nn.Module]) -> None:
+        self._proto_cls = kind
+        self.module: torch.nn.Module | None = None
+        """A module of that class, for passes that put modules together again."""
+
+    def __eq__(self, other: object) -> bool:
+        return getattr(other, "_proto_cls", None) is self._proto_cls
+
+    def __call__(self) -> torch.nn.Module | None:
+        """Return the module, if there is one."""
+        return self.module
+
+
+def find_module_class(name: str, trust: Set[str]) -> type[torch.nn.Module] | None:
+    """Return the module class of that name, imported if need be; None if the caller does not trust it or it is none.
+
+    Raises:
+        UnsupportedError: it is trusted and cannot be imported.
+    """
+    if name not in trust:
+        return None
+    try:
+        module_class = pkgutil.resolve_name(":".join(name.rsplit(".", 1)))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UnsupportedError(f"trust: expected {name!r} to be importable, got: {error}") from error
+    return module_class if isinstance(module_class, type) and issubclass(module_class, torch.nn.Module) else None
+
+
+def is_module(node: TreeSpec) -> bool:
+    """Return whether a container is a module among the inputs: its context is the names of its tensors, and null."""
+    stored = attempt(treespec.inner_context, node)
+    return isinstance(stored, list) and len(stored) == 2 and isinstance(stored[0], list) and stored[1] is None
+
+
+def attach_modules(specs: Iterable[pytree.TreeSpec], example_inputs: Any) -> None:
+    """Attach the modules among the example inputs to the prototypes in live specs; the first of each class."""
+    module_by_type: dict[type, torch.nn.Module] = {}
+    for leaf in pytree.tree_leaves(example_inputs):
+        if isinstance(leaf, torch.nn.Module):
+            module_by_type.setdefault(type(leaf), leaf)
+    for spec in chain.from_iterable(map(walk_specs, specs)) if module_by_type else ():
+        if spec.type in module_by_type and isinstance(spec.context, list):
+            for item in spec.context:
+                if isinstance(item, Prototype):
+                    item.module = module_by_type[spec.type]
+
+
+def module_context(node: TreeSpec, kind: type[torch.nn.Module], where: str) -> list[Any]:
+    """Return the live context of a module: the names of its tensors, and its prototype.
+
+    Raises:
+        SchemaError: not one name for each child.
+
+    Source: `register_module_as_pytree_input_node` in torch/_export/utils.py, 2.13.
+    """
+    stored = treespec.inner_context(node, where)
+    keys = stored[0] if isinstance(stored, list) and len(stored) == 2 else None
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+        raise SchemaError(f"{where}: {node.type}: expected the names of a module's tensors as context")
+    if len(keys) != len(node.children):
+        raise SchemaError(f"{where}: {node.type}: expected {count_text(len(keys), 'tensor')}, got {len(node.children)}")
+    return [list(keys), Prototype(kind)]
 
 
 def read_module_calls(entries: Sequence[schema.ModuleCallEntry], specs: TreeSpecs) -> list[ModuleCallEntry]:
