@@ -15,7 +15,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from pt2kit import schema, treespec
-from pt2kit.bridge.torch_names import pytree
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.def_use import index
@@ -38,35 +37,29 @@ class _Gained:
 _Leaf = int | _Gained
 
 
-def adapt_named_tuples(program: schema.ExportedProgram) -> tuple[schema.ExportedProgram, tuple[int | None, ...] | None]:
+def adapt_named_tuples(
+    program: schema.ExportedProgram, stored: FieldTable, changed: Mapping[str, Any]
+) -> tuple[schema.ExportedProgram, tuple[int | None, ...]]:
     """Rewrite a program for the named tuples that are registered now.
 
     Args:
         program: a program whose signature fits its graph and its tree specs.
+        stored: the fields of named tuples that the program states.
+        changed: registered name -> class, of those that have other fields now.
 
     Returns:
         the program; and for each leaf of its `in_spec` the leaf of the file's that it is, None for one that the file
-        does not have. If nothing has changed, the same program and None.
+        does not have.
 
     Raises:
         GraphError: a class lost a field that the program uses, or gained one without default that it would return.
     """
     module = program.graph_module
-    stored = {name: tuple(definition.field_names) for name, definition in module.treespec_namedtuple_fields.items()}
-    classes = {name: pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(name) for name in stored}
-    changed = {
-        name: kind
-        for name, kind in classes.items()
-        if kind is not None and pytree.is_namedtuple_class(kind) and kind._fields != stored[name]
-    }
-    if not changed:
-        return program, None
     entries, leaves = zip(*(_entry(entry, stored, changed) for entry in module.module_call_graph), strict=True)
     inputs, outputs = leaves[0]
     graph, signature = _graph(module.graph, module.signature, inputs, outputs)
-    fields = {
-        name: schema.NamedTupleDef(list(changed[name]._fields if name in changed else stored[name])) for name in stored
-    }
+    current = {name: schema.NamedTupleDef(list(kind._fields)) for name, kind in changed.items()}
+    fields = {**module.treespec_namedtuple_fields, **current}
     adapted = replace(
         module, graph=graph, signature=signature, module_call_graph=list(entries), treespec_namedtuple_fields=fields
     )

@@ -36,6 +36,7 @@ from pt2kit.bridge.read.treespecs import (
     FACTORY,
     Missing,
     TreeSpecs,
+    changed_namedtuples,
     read_module_calls,
 )
 from pt2kit.bridge.torch_names import Verifier, find_verifier, has_script_class, pytree
@@ -51,6 +52,7 @@ from pt2kit.signature.consistency import DEFAULT_WHERE as WHERE
 from pt2kit.signature.export_signature import ExportGraphSignature, from_schema
 from pt2kit.signature.specs import ConstantArgument, InputKind, InputSpec
 from pt2kit.symbols.guards import parse_guard
+from pt2kit.treespec.containers import FieldTable
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -106,13 +108,14 @@ def check_program(
         UnsupportedError: containers that are not registered.
         LimitError: a stated limit was passed.
     """
-    signature = from_schema(program.graph_module)
-    adapted, sources = adapt_named_tuples(program)
-    if adapted is not program:
-        program, signature = adapted, from_schema(adapted.graph_module)
-    module = program.graph_module
-    guards = list(program.guards_code) if "X4" in trust else check_guards(program.guards_code)
+    module, sources = program.graph_module, None
+    signature = from_schema(module)
     fields = {name: tuple(definition.field_names) for name, definition in module.treespec_namedtuple_fields.items()}
+    if changed := changed_namedtuples(fields):
+        program, sources = adapt_named_tuples(program, fields, changed)
+        module, fields = program.graph_module, fields | {name: kind._fields for name, kind in changed.items()}
+        signature = from_schema(module)
+    guards = list(program.guards_code) if "X4" in trust else check_guards(program.guards_code)
     specs = TreeSpecs(fields, trust)
     calls = read_module_calls(module.module_call_graph, specs)
     scopes = list(graphs(program))
@@ -130,7 +133,7 @@ def check_program(
         scopes,
         operators,
         [_verifier(name) for name in program.verifiers],
-        _module_metadata(module),
+        _module_metadata(module, fields),
     )
 
 
@@ -157,7 +160,7 @@ def _check_dialect(verifiers: Sequence[str], operators: Mapping[str, Operator]) 
             raise OperatorError(f"$.verifiers: {message}", rule="T14")
 
 
-def _module_metadata(module: schema.GraphModule) -> Mapping[str, Any]:
+def _module_metadata(module: schema.GraphModule, fields: FieldTable) -> Mapping[str, Any]:
     """Return the contents of `graph_module.meta`; the user's metadata that is not JSON is left out with a warning."""
     metadata: dict[str, Any] = {}
     if module.metadata.get("custom"):
@@ -165,8 +168,7 @@ def _module_metadata(module: schema.GraphModule) -> Mapping[str, Any]:
             metadata["custom"] = node_metadata.parse_custom(module.metadata["custom"], f"{WHERE}.metadata.custom")
         except JsonError as error:
             _LOG.warning("metadata of the user is left out: %s", error)  # Rule V5 of `check`.
-    fields = module.treespec_namedtuple_fields
-    metadata["treespec_namedtuple_fields"] = {name: list(definition.field_names) for name, definition in fields.items()}
+    metadata["treespec_namedtuple_fields"] = {name: list(names) for name, names in fields.items()}
     return metadata
 
 

@@ -200,6 +200,16 @@ def find_enum(fqn: str) -> type[Enum] | None:
     return None
 
 
+def changed_namedtuples(fields: FieldTable) -> dict[str, Any]:
+    """Return the registered classes by name, of those named tuples of a file that have other fields there."""
+    classes = {name: pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(name) for name in fields}
+    return {
+        name: kind
+        for name, kind in classes.items()
+        if kind is not None and pytree.is_namedtuple_class(kind) and kind._fields != fields[name]
+    }
+
+
 def registered_namedtuples() -> dict[str, str]:
     """Return the registered name of each class name; a class name that two share is left out."""
     names_by_class: dict[str, set[str]] = {}
