@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from pt2kit import schema
 from pt2kit.bridge.operators import DTYPES, LAYOUTS, MEMORY_FORMATS, resolve, to_device
-from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.tensors import Devices
+from pt2kit.bridge.read.values import Shapes
 from pt2kit.bridge.read.values import Values as FakeValues
 from pt2kit.bridge.torch_names import pytree
 from pt2kit.bridge.write.values import Values as Descriptions

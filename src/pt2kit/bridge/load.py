@@ -13,10 +13,9 @@ from pt2kit.bridge.read.graph import Readers, read_graph
 from pt2kit.bridge.read.metadata import Metadata
 from pt2kit.bridge.read.names import check_apart
 from pt2kit.bridge.read.on_demand import write_on_demand
-from pt2kit.bridge.read.shapes import ORIGIN, Shapes
 from pt2kit.bridge.read.tensors import Moves, Tensors
 from pt2kit.bridge.read.treespecs import attach_modules, live_signature
-from pt2kit.bridge.read.values import Values
+from pt2kit.bridge.read.values import ORIGIN, Shapes, Values
 from pt2kit.bridge.stored import Stored, opened_program, read_payloads
 from pt2kit.bridge.torch_export_names import without_stacks
 from pt2kit.bridge.torch_names import SpecViolationError, disable_current_modes, not_traced, set_guards_code

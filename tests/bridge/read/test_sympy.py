@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils._sympy import functions as torch_functions
 
-from pt2kit.bridge.read.shapes import CLASSES, to_sympy
+from pt2kit.bridge.read.values import CLASSES, to_sympy
 from pt2kit.errors import ExpressionError
 from pt2kit.symbols import FUNCTIONS, parse, to_srepr
 

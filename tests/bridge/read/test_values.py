@@ -10,9 +10,8 @@ import sympy
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.tensors import Devices
-from pt2kit.bridge.read.values import Values
+from pt2kit.bridge.read.values import Shapes, Values
 from pt2kit.bridge.torch_export_names import hints
 from pt2kit.errors import ExpressionError, GraphError, Pt2Error, UnsupportedError
 from pt2kit.schema import (

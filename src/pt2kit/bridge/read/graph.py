@@ -23,8 +23,7 @@ from pt2kit.bridge.read.graph_reader import GraphReader, value_name
 from pt2kit.bridge.read.metadata import Metadata
 from pt2kit.bridge.read.names import argument_target, check_variable
 from pt2kit.bridge.read.on_demand import hold_source
-from pt2kit.bridge.read.shapes import Shapes
-from pt2kit.bridge.read.values import Values
+from pt2kit.bridge.read.values import Shapes, Values
 from pt2kit.bridge.torch_export_names import constrain_for_size, unbacked_bindings
 from pt2kit.bridge.torch_names import append_call, called_name, rename
 from pt2kit.errors import GraphError

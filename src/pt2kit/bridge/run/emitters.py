@@ -240,8 +240,7 @@ def values_on_demand(ranges: Mapping[str, schema.RangeConstraint], devices: Devi
 
     @cache
     def values() -> Values:
-        from pt2kit.bridge.read.shapes import Shapes
-        from pt2kit.bridge.read.values import Values
+        from pt2kit.bridge.read.values import Shapes, Values
 
         return Values(Shapes(ranges), devices)
 
