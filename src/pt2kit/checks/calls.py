@@ -26,7 +26,7 @@ from pt2kit.graph.traversal import argument_place, graphs, tables
 from pt2kit.messages import PRINTED, count_text, quote
 from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.schema.names import HIGHER_ORDER_OPS, MAX_NAME, is_reserved, is_variable, plain_target
-from pt2kit.signature.convert import argument_spec
+from pt2kit.signature.specs import argument_spec
 from pt2kit.symbols.functions import TARGETS
 from pt2kit.treespec.containers import PYTHONS_OWN
 

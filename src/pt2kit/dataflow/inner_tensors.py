@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from pt2kit import schema
 from pt2kit.graph.argument_values import arguments
 from pt2kit.schema.names import free_name, target_of
-from pt2kit.signature.convert import input_spec, schema_input_spec
-from pt2kit.signature.specs import TensorArgument
+from pt2kit.signature.specs import TensorArgument, input_spec, schema_input_spec
 from pt2kit.tensors.compound import SubclassView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView

@@ -15,8 +15,6 @@ from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
     from pt2kit.signature.consistency import problems as problems
-    from pt2kit.signature.convert import argument_spec as argument_spec
-    from pt2kit.signature.convert import schema_argument as schema_argument
     from pt2kit.signature.export_signature import ExportBackwardSignature as ExportBackwardSignature
     from pt2kit.signature.export_signature import ExportGraphSignature as ExportGraphSignature
     from pt2kit.signature.export_signature import FxNode as FxNode
@@ -35,5 +33,7 @@ if TYPE_CHECKING:
     from pt2kit.signature.specs import SymIntArgument as SymIntArgument
     from pt2kit.signature.specs import TensorArgument as TensorArgument
     from pt2kit.signature.specs import TokenArgument as TokenArgument
+    from pt2kit.signature.specs import argument_spec as argument_spec
+    from pt2kit.signature.specs import schema_argument as schema_argument
 
 __getattr__, __dir__, __all__ = front_door(__name__)

@@ -12,7 +12,6 @@ from pt2kit import schema
 from pt2kit.errors import GraphError, Problem
 from pt2kit.messages import quote
 from pt2kit.schema.names import MAX_NAME, is_own_spelling
-from pt2kit.signature.convert import argument_spec, input_spec, output_spec
 from pt2kit.signature.specs import (
     ArgumentSpec,
     ConstantArgument,
@@ -26,7 +25,10 @@ from pt2kit.signature.specs import (
     SymIntArgument,
     TensorArgument,
     TokenArgument,
+    argument_spec,
+    input_spec,
     order_problems,
+    output_spec,
 )
 
 A = TypeVar("A")

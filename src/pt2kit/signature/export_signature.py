@@ -21,7 +21,6 @@ from typing import Protocol, TypeVar
 from pt2kit import schema
 from pt2kit.errors import GraphError
 from pt2kit.signature.consistency import DEFAULT_WHERE, read_specs
-from pt2kit.signature.convert import schema_input_spec, schema_output_spec
 from pt2kit.signature.specs import (
     NAMED,
     ArgumentSpec,
@@ -32,6 +31,8 @@ from pt2kit.signature.specs import (
     OutputKind,
     OutputSpec,
     order_problems,
+    schema_input_spec,
+    schema_output_spec,
 )
 
 S = TypeVar("S", InputSpec, OutputSpec)

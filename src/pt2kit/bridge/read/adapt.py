@@ -19,8 +19,7 @@ from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.def_use import index
 from pt2kit.signature.consistency import DEFAULT_WHERE as WHERE
-from pt2kit.signature.convert import schema_argument
-from pt2kit.signature.specs import ConstantArgument
+from pt2kit.signature.specs import ConstantArgument, schema_argument
 from pt2kit.symbols.guards import parse_guard
 from pt2kit.treespec.containers import NAMEDTUPLE, FieldTable
 from pt2kit.treespec.spec import TreeSpec

@@ -31,9 +31,8 @@ from pt2kit.bridge.read.names import attribute_path, check_variable
 from pt2kit.bridge.torch_names import leaf_spec, pytree, walk_specs
 from pt2kit.errors import GraphError, SchemaError, UnsupportedError, attempt
 from pt2kit.messages import count_text
-from pt2kit.signature.convert import argument_spec
 from pt2kit.signature.export_signature import ExportGraphSignature
-from pt2kit.signature.specs import ArgumentSpec
+from pt2kit.signature.specs import ArgumentSpec, argument_spec
 from pt2kit.treespec.containers import (
     DEFAULTDICT,
     FACTORIES,

@@ -46,7 +46,6 @@ from pt2kit.schema import (
 )
 from pt2kit.schema import InputSpec as SchemaInputSpec
 from pt2kit.schema import OutputSpec as SchemaOutputSpec
-from pt2kit.signature.convert import schema_argument, schema_input_spec, schema_output_spec
 from pt2kit.signature.specs import (
     NAMED,
     ArgumentSpec,
@@ -56,6 +55,9 @@ from pt2kit.signature.specs import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    schema_argument,
+    schema_input_spec,
+    schema_output_spec,
 )
 from pt2kit.treespec.spec import TreeSpec
 

@@ -32,7 +32,7 @@ from pt2kit.signature import (
     to_schema,
 )
 from pt2kit.signature.consistency import targets_below
-from pt2kit.signature.convert import input_spec, output_spec, schema_input_spec, schema_output_spec
+from pt2kit.signature.specs import input_spec, output_spec, schema_input_spec, schema_output_spec
 
 # Every arm that describes one value or constant, as JSON, and its description.
 ARGUMENTS: list[tuple[dict[str, Any], ArgumentSpec]] = [
