@@ -269,12 +269,6 @@ def _stride_problems(payload: TensorView | MetaView, meta: schema.TensorMeta, wh
         yield Problem(where, "P14", message, "warning")
 
 
-def takes_twice(context: ProgramContext) -> bool:
-    """Return whether two inputs of a program take one stored tensor, which `taken_twice_problems` looks into."""
-    targets = [target for *_, target in context.targets()]
-    return len(set(targets)) < len(targets)
-
-
 def taken_twice_problems(context: ProgramContext, stored: Stored) -> Iterator[Problem]:
     """Yield inputs with the payload of another input, if a similar payload has no input (P23).
 

@@ -22,7 +22,7 @@ from pt2kit.checks.findings import ProgramContext, context_of
 from pt2kit.checks.growth import growth_problems
 from pt2kit.checks.guards import guard_problems
 from pt2kit.checks.higher_order import escape_problems, higher_order_problems, region_problems
-from pt2kit.checks.payloads import read_stored, taken_twice_problems, takes_twice
+from pt2kit.checks.payloads import read_stored, taken_twice_problems
 from pt2kit.checks.run import all_problems
 from pt2kit.checks.safety import expression_findings, step_findings
 from pt2kit.checks.versions import version_problems
@@ -111,7 +111,8 @@ def check_quickly(package: Package, model: str, program: schema.ExportedProgram,
             if refuses(problem) and problem.rule not in allowed:
                 way_out = f"{_WAY_OUT}, pass trust=({problem.rule!r},)" if problem.rule in _BY_RULE else ""
                 raise error_of(problem, way_out)
-    if takes_twice(context):
+    targets = [target for *_, target in context.targets()]
+    if len(set(targets)) < len(targets):  # Two inputs take one stored tensor.
         payloads, _ = read_stored(package, model)
         for problem in taken_twice_problems(context, payloads):
             raise error_of(problem)

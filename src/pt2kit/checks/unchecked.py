@@ -98,7 +98,7 @@ def kernel_findings(
     symbols = Symbols()
     needed = _needed_calls(root, find, symbols)
     computed = _computed(program, needed) if program is not None and needed else {}
-    known = dict(stored)
+    known = dict(stored) if needed else {}
     for scope in graphs(root.graph, root.where):
         for number, node in enumerate(scope.graph.nodes):
             step = Step(scope, number, node)
