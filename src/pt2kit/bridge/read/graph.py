@@ -18,8 +18,7 @@ from torch import fx
 from pt2kit import schema
 from pt2kit.bridge.callables import StoredName
 from pt2kit.bridge.operators import Operator
-from pt2kit.bridge.read.calls import Shared, is_unpacked, read_argument
-from pt2kit.bridge.read.graph_reader import GraphReader, value_name
+from pt2kit.bridge.read.graph_reader import GraphReader, Shared, is_unpacked, read_argument, value_name
 from pt2kit.bridge.read.metadata import Metadata
 from pt2kit.bridge.read.names import argument_target, check_variable
 from pt2kit.bridge.read.on_demand import hold_source

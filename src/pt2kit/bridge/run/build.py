@@ -19,9 +19,8 @@ import torch
 
 from pt2kit import schema, treespec
 from pt2kit.bridge.operators import Operator
-from pt2kit.bridge.read.calls import Shared, is_unpacked
 from pt2kit.bridge.read.checked import Checked
-from pt2kit.bridge.read.graph_reader import GraphReader, value_name
+from pt2kit.bridge.read.graph_reader import GraphReader, Shared, is_unpacked, value_name
 from pt2kit.bridge.read.treespecs import WHERE
 from pt2kit.bridge.run.conditions import Condition, Conditions, Input, guard_condition, read_source
 from pt2kit.bridge.run.inputs import InputTree, OutputTree
