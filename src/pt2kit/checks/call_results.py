@@ -139,13 +139,14 @@ def created_problems(context: ProgramContext) -> Iterator[Problem]:
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
+    symbols = Symbols()
     for step in context.steps():
-        if (needed := created_bytes(step.node, step.scope.graph)) > MAX_CREATED_BYTES:
+        if (needed := created_bytes(step.node, step.scope.graph, symbols)) > MAX_CREATED_BYTES:
             message = f"expected at most {MAX_CREATED_BYTES:,} bytes from one call, got {needed:,}"
             yield Problem(step.where, "T9", message)
 
 
-def created_bytes(node: schema.Node, graph: schema.Graph) -> int:
+def created_bytes(node: schema.Node, graph: schema.Graph, symbols: Symbols) -> int:
     """Return the bytes that a call creates as its numbers decide, computed or declared; 0 for other calls."""
     if not node.target.startswith(ATEN_OPS) or not node.outputs or node.outputs[0].as_tensor is UNSET:
         return 0
@@ -154,7 +155,6 @@ def created_bytes(node: schema.Node, graph: schema.Graph) -> int:
     meta = graph.tensor_values.get(node.outputs[0].as_tensor.name)
     if meta is None:
         return 0
-    symbols = Symbols()
     arguments = arguments_of(node, lambda name: symbols.value(graph, name))
     count: Size = 0
     with suppress(Unknown, Mismatch):
