@@ -113,6 +113,6 @@ def test_types_that_say_nothing() -> None:
         assert result_arms(parse_type(kind)) is None
         assert misfit(argument(as_int=1), parse_type(kind), lambda name: False, numbers_as_tensors=False) is None
     assert result_arms(parse_type("Tensor[]")) == frozenset({"as_tensors", "as_optional_tensors", "as_none"})
-    numbers = {f"as_{sym}{kind}" for sym in ("", "sym_") for kind in ("int", "float", "bool")}
+    numbers = frozenset(f"as_{sym}{kind}" for sym in ("", "sym_") for kind in ("int", "float", "bool"))
     assert result_arms(parse_type("Scalar")) == numbers | {"as_none"}
     assert parameter_arms(parse_type("str?")) == frozenset(("as_string", "as_none"))

@@ -115,7 +115,8 @@ def _run(target: Callable[..., Any], written: Iterable[Any], args: Sequence[Any]
     call would read what is behind their memory.
     """
     if torch.compiler.is_compiling():
-        return target(*args, **kwargs)
+        # torch 2.15 compiles this function alone when it runs the caller without; nothing would restore sizes.
+        raise UnsupportedError(f"expected a call that can be traced, got {target}, which may resize tensors")
     plain = [one for one in written if one.layout is torch.strided and not one.is_nested and not is_observed(one)]
     layouts = [(one.shape, one.stride(), one.storage_offset()) for one in plain]
     try:
@@ -286,8 +287,11 @@ def _validated(operator: Operator, row: Row, label: str) -> Callable[..., Any]:
         asserted = _hold_all(rule, call, entry, label)
         if call.trusted:
             args, kwargs = _with_copies(call, names, args, kwargs, asserted)
-        live = _flat(value for name, value in call.arguments.items() if name in written)
-        result = _run(target, [one.tensor for one in live if isinstance(one, _Live)], args, kwargs)
+        if torch.compiler.is_compiling():
+            result = target(*args, **kwargs)
+        else:
+            live = _flat(value for name, value in call.arguments.items() if name in written)
+            result = _run(target, [one.tensor for one in live if isinstance(one, _Live)], args, kwargs)
         if fills:
             result = _without_rest(result, call)
         return _with_own(result, copied) if (copied and torch.is_grad_enabled()) or copied == (0,) else result
