@@ -185,19 +185,18 @@ def _is_least(value: Size, least: int) -> bool:
     It is if no coefficient is negative, and no atom without a least value is left, when each atom that is at least
     1 is written as 1 and a rest.
     """
-    counts: Counter[Monomial] = Counter({(): -least})
+    counts: Counter[tuple[str, ...]] = Counter({(): -least})
+    lows = {atom.key: atom.low for factors in terms_of(value) for atom in factors}
     for factors, count in terms_of(value).items():
-        parts: list[Monomial] = [()]
+        parts: list[tuple[str, ...]] = [()]
         for atom in factors:
-            longer = [(*part, atom) for part in parts]
+            longer = [(*part, atom.key) for part in parts]
             parts = parts + longer if atom.low == 1 else longer
             if len(parts) > MAX_REST:
                 return False
         for part in parts:
             counts[part] += count
-    return all(
-        count == 0 or (count > 0 and all(atom.low >= 0 for atom in factors)) for factors, count in counts.items()
-    )
+    return all(count == 0 or (count > 0 and all(lows[key] >= 0 for key in keys)) for keys, count in counts.items())
 
 
 def _text(value: Size | str) -> str:
@@ -230,7 +229,7 @@ def _is_natural(value: Size) -> TypeGuard[int]:
 
 
 def _fits(args: Sequence[Size]) -> bool:
-    """Return whether a product is small enough to be expanded."""
+    """Return whether a product is small enough to be expanded; one beyond the limits of `polynomials` is unknown."""
     each = [terms_of(arg) for arg in args]
     terms = math.prod(map(len, each))
     factors = sum(max(map(len, arg), default=0) for arg in each)

@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import Final, NoReturn, TypeAlias
 
 from pt2kit.symbols import ranges
-from pt2kit.symbols.expr import Call, Expr, Infinity, Integer, Leaf, Symbol, fold
+from pt2kit.symbols.expr import DEFAULT_LIMITS, Call, Expr, Infinity, Integer, Leaf, Symbol, fold
 from pt2kit.symbols.functions import by_name
 from pt2kit.symbols.order import by_size
 from pt2kit.symbols.ranges import ANY, Interval
@@ -40,9 +40,9 @@ MAX_POWER: Final = 8
 """Powers above this one are atoms."""
 MAX_COMPARED: Final = 8
 """Arguments of `Max` or `Min` that are compared with one another; more are kept without a look."""
-MAX_BITS: Final = 1 << 13
-"""Bits of a coefficient of a product; powers of powers could take minutes, and expressions hold numbers of half as
-many."""
+MAX_BITS: Final = 2 * DEFAULT_LIMITS.bits
+"""Bits of a coefficient of a product, as many as two numbers of an expression have; of powers of powers it could have
+more than can be computed."""
 MAX_NODES: Final = 512
 """Nodes of an atom: multiplying out repeats atoms, so that an atom inside atoms could grow exponentially."""
 

@@ -115,7 +115,7 @@ def _run(target: Callable[..., Any], written: Iterable[Any], args: Sequence[Any]
     call would read what is behind their memory.
     """
     if torch.compiler.is_compiling():
-        # torch 2.15 compiles this function alone when it runs the caller without; nothing would restore sizes.
+        # Compiled, it would restore no sizes. torch 2.15 compiles it alone if it cannot compile its caller.
         raise UnsupportedError(f"expected a call that can be traced, got {target}, which may resize tensors")
     plain = [one for one in written if one.layout is torch.strided and not one.is_nested and not is_observed(one)]
     layouts = [(one.shape, one.stride(), one.storage_offset()) for one in plain]
