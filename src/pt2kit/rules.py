@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
 from pt2kit import errors
+from pt2kit.data_files import data_file
 from pt2kit.errors import Pt2Error, Severity
 
 
@@ -44,7 +44,7 @@ def _read() -> tuple[dict[str, str], dict[str, str], dict[str, Rule]]:
     reasons: dict[str, str] = {}
     rules: dict[str, Rule] = {}
     family_hint = family_error = ""
-    for line in (files("pt2kit") / "rules.txt").read_text(encoding="utf-8").splitlines():
+    for line in data_file("rules.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
         head, text, *more = line.split(" | ")

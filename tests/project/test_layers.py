@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.project.sources import FILES, ROOT, SRC, parsed
 
 LAYERS = [
-    {"collector", "messages", "version"},
+    {"collector", "data_files", "messages", "version"},
     {"front_door"},
     {"errors"},
     {"rules", "jsontext"},

@@ -17,6 +17,7 @@ import click
 from pt2kit.cli.completion import complete_rules
 from pt2kit.cli.frame import Result, ResultOptions, argument, print_result
 from pt2kit.cli.output import width
+from pt2kit.data_files import data_file
 from pt2kit.messages import suggestion
 from pt2kit.rules import FAMILIES, REASONS, RULES
 
@@ -68,9 +69,8 @@ def explain(rule: str) -> Explanation:
 def generated() -> dict[str, Any]:
     """Return the generated part: rule id -> `details` and `example`."""
     import json
-    from importlib.resources import files
 
-    rows: dict[str, Any] = json.loads((files("pt2kit.cli") / "data" / "rules.json").read_text(encoding="utf-8"))
+    rows: dict[str, Any] = json.loads(data_file("cli/data/rules.json").read_text(encoding="utf-8"))
     return rows
 
 

@@ -12,9 +12,9 @@ The part that is the same for every version is `cpp_prelude.h`.
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from typing import Final
 
+from pt2kit.data_files import data_file
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl.text import (
     Forms,
@@ -82,7 +82,7 @@ def emit(types: Table) -> str:
     check_names(_PRELUDE_NAMES, table, "C++")
     ordered = _by_containment(table)
     suffix = version_suffix(types.version)
-    prelude = (files("pt2kit.idl") / "cpp_prelude.h").read_text(encoding="utf-8")
+    prelude = data_file("idl/cpp_prelude.h").read_text(encoding="utf-8")
     lines = [f"// {line}" for line in banner(types, "cpp")[:2]]
     lines += ["#pragma once", "", *(f"#include <{name}>" for name in _INCLUDES), "", "#include <nlohmann/json.hpp>", ""]
     lines += [f"namespace pt2::{suffix} {{", ""]

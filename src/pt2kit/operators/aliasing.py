@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Final, Literal, NamedTuple
 
+from pt2kit.data_files import data_file
 from pt2kit.schema.operators import ValueType, find_operator, operators_of
 
 _HOLDING: Final = ("Tensor", "t", "Any", "Dict", "RRef", "Future", "Await", "(")
@@ -134,7 +134,7 @@ class _Measured:
 # The file is part of the package and never changes.
 @functools.cache
 def _measured() -> _Measured:
-    text = (files("pt2kit.operators") / "data" / "aliasing.txt").read_text(encoding="utf-8")
+    text = data_file("operators/data/aliasing.txt").read_text(encoding="utf-8")
     head, *lines = text.splitlines()
     found = _Measured(".".join(head.split(".")[:2]), {}, {}, set())
     for line in lines:

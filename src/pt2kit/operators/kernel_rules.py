@@ -23,11 +23,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from operator import itemgetter
 from types import CodeType, FunctionType
 from typing import Any, Final
 
+from pt2kit.data_files import data_file
 from pt2kit.operators.demands import Call, Condition, Operand, Rule, either, equal, every, product, within
 from pt2kit.operators.demands import Demand as Demand
 from pt2kit.operators.demands import at_least as at_least
@@ -70,7 +70,7 @@ _BINDING: Final = re.compile(r"[\w, ]+ = ")
 def texts() -> Mapping[str, list[str]]:
     """Return the rows that are written, by the names of rules; none of them is compiled."""
     found: dict[str, list[str]] = {}
-    text = (files("pt2kit.operators") / "data" / "kernel_rules.txt").read_text(encoding="utf-8")
+    text = data_file("operators/data/kernel_rules.txt").read_text(encoding="utf-8")
     for names, *statements in read_rows(text):
         for name, word in choices(names):
             found[name] = [line.replace("$", word) for line in statements]

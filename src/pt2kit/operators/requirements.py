@@ -8,11 +8,11 @@ validates the actual arguments of each call (`kernel_rules.py`).
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Final
 
 import msgspec
 
+from pt2kit.data_files import data_file
 from pt2kit.operators.higher_order import HIGHER_ORDER, RUNNING_CODE
 from pt2kit.schema import Layout, Node
 from pt2kit.schema.names import OPS, plain_target
@@ -58,7 +58,7 @@ class Table(msgspec.Struct, frozen=True):
     operators: dict[str, Row]
 
 
-TABLE: Final = msgspec.json.decode((files("pt2kit.operators") / "data" / "kernels.json").read_bytes(), type=Table)
+TABLE: Final = msgspec.json.decode(data_file("operators/data/kernels.json").read_bytes(), type=Table)
 
 _UNINITIALIZED: Final = """
     aten.empty aten.empty_like aten.empty_strided aten.empty_permuted aten.empty_quantized aten.new_empty

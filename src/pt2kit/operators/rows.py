@@ -38,11 +38,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from itertools import product as combinations
 from types import CodeType, FunctionType
 from typing import Any, Final, NoReturn
 
+from pt2kit.data_files import data_file
 from pt2kit.operators.facts import (
     Mismatch,
     Subject,
@@ -349,7 +349,7 @@ _FUNCTIONS: Final = ("_operator.", "math.", "torch.")
 def texts() -> Mapping[str, RowText]:
     """Return the rows that are written, by the full name of each overload; none of them is compiled."""
     found: dict[str, RowText] = {}
-    for path in sorted((files("pt2kit.operators") / "data" / "rows").iterdir(), key=lambda one: one.name):
+    for path in sorted(data_file("operators/data/rows").iterdir(), key=lambda one: one.name):
         for first, *others in read_rows(path.read_text(encoding="utf-8")):
             names, *statements = _statements(first)
             row = RowText(path.name, [*statements, *others])

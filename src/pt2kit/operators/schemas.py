@@ -153,7 +153,7 @@ def is_random(name: str) -> bool:
 @functools.cache
 def _table() -> tuple[tuple[str, ...], Mapping[str, Sequence[tuple[frozenset[str], tuple[str, ...]]]]]:
     """Return the releases whose tags are known, and for each tag the releases and lines of its groups of overloads."""
-    releases, groups = read_groups("pt2kit.operators", "data/tags.txt")
+    releases, groups = read_groups("operators/data/tags.txt")
     found: dict[str, list[tuple[frozenset[str], tuple[str, ...]]]] = {}
     for first, lines in groups:
         tag, _, spans = first.partition(" ")

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
+from pt2kit.data_files import data_file
 from pt2kit.errors import SchemaError, VersionError
 from pt2kit.schema.versions import LOG
 
@@ -261,9 +262,7 @@ def frozen_table(version: str) -> Table:
 
 def frozen_tables() -> dict[str, dict[str, Any]]:
     """Return the frozen tables as plain data, by version; new objects on each call. Cost: milliseconds."""
-    from importlib.resources import files  # it imports tempfile, which opening a file does not need
-
-    text = (files("pt2kit.schema") / "history" / "tables.json").read_text(encoding="utf-8")
+    text = data_file("schema/history/tables.json").read_text(encoding="utf-8")
     tables: dict[str, dict[str, Any]] = json.loads(text)
     return tables
 

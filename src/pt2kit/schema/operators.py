@@ -23,10 +23,10 @@ import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
+from pt2kit.data_files import data_file
 from pt2kit.errors import VersionError
 from pt2kit.schema.versions import LOG
 
@@ -302,17 +302,17 @@ def release_operators(release: str) -> ReleaseOperators:
 @functools.cache
 def _table() -> tuple[tuple[str, ...], tuple[tuple[frozenset[str], tuple[str, ...]], ...]]:
     """Return the releases of the file, and its lines by the releases that have them."""
-    releases, groups = read_groups("pt2kit.schema", "history/operators.txt")
+    releases, groups = read_groups("schema/history/operators.txt")
     return releases, tuple((releases_in(spans, releases), lines) for spans, lines in groups)
 
 
-def read_groups(package: str, file: str) -> tuple[tuple[str, ...], list[tuple[str, tuple[str, ...]]]]:
+def read_groups(place: str) -> tuple[tuple[str, ...], list[tuple[str, tuple[str, ...]]]]:
     """Read a table of this package: a line of releases, then groups of lines, each below a line that begins with "@ ".
 
     Returns:
         the releases, oldest first; and the first line of each group, with the others.
     """
-    head, *parts = files(package).joinpath(file).read_text(encoding="utf-8").split("\n@ ")
+    head, *parts = data_file(place).read_text(encoding="utf-8").split("\n@ ")
     groups = [(first, tuple(lines)) for first, *lines in (part.splitlines() for part in parts)]
     return tuple(head.split()), groups
 

@@ -19,10 +19,10 @@ import tempfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pt2kit.data_files import data_file
 from pt2kit.diffs.changes import Diff
 from pt2kit.errors import UnsupportedError
 from pt2kit.package.open import Package
@@ -46,7 +46,7 @@ _STYLE: Final = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 
 def built_page() -> str:
     """Return the page as it was built."""
-    return files("pt2kit.viewing").joinpath("page/index.html").read_text("utf-8")
+    return data_file("viewing/page/index.html").read_text(encoding="utf-8")
 
 
 def policy(page: str, *, connect: str) -> str:
