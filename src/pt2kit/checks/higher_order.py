@@ -40,6 +40,7 @@ from pt2kit.operators.higher_order import (
     PREDISPATCH,
     RETURNS_SINGLE,
     SHOWS,
+    SLICED,
     UNFOLLOWED,
     WRITING,
     Calls,
@@ -148,7 +149,8 @@ def _subgraph_errors(node: schema.Node, name: str, outer: schema.Graph, conventi
     graphs: list[schema.Graph] = [positional[position].value.graph for position in convention.graphs]
     if convention.runs is BRANCH:
         yield from _predicate_errors(name, outer, positional[0])
-    values: list[Any] = [bound.value for bound in convention.bind(positional, _entries)]
+    bound = convention.bind(positional, _entries)
+    values: list[Any] = [one.value for one in bound]
     passed = [one if isinstance(one, tuple) else (one.type, plain(one, str)) for one in values]
     for position, graph in zip(convention.graphs, graphs, strict=True):
         if len(graph.inputs) != len(passed):
@@ -156,7 +158,7 @@ def _subgraph_errors(node: schema.Node, name: str, outer: schema.Graph, conventi
             message = f"expected {expected}, got one that takes {len(graph.inputs)}"
             yield "T7", f".inputs[{position}].arg.as_graph.graph.inputs", message
     for graph in graphs:
-        yield from _input_dtypes(name, outer, passed, graph)
+        yield from _input_errors(name, outer, passed, [one.role is SLICED for one in bound], graph)
     for number, (kind, _) in enumerate(passed):
         wanted = {graph.inputs[number].type for graph in graphs if len(graph.inputs) == len(passed)}
         if "as_tensor" in wanted and kind != "as_tensor":
@@ -182,14 +184,27 @@ def _predicate_errors(name: str, outer: schema.Graph, predicate: schema.Argument
         yield "T7", ".inputs[0]", f"expected a tensor of one element for {name} to choose by, got another"
 
 
-def _input_dtypes(name: str, outer: schema.Graph, passed: _Passed, graph: schema.Graph) -> Iterator[_Error]:
-    """Yield operands whose dtype differs from that of the subgraph's input (T11)."""
-    for (kind, value), taken in zip(passed, graph.inputs, strict=False):
+def _input_errors(
+    name: str, outer: schema.Graph, passed: _Passed, sliced: Sequence[bool], graph: schema.Graph
+) -> Iterator[_Error]:
+    """Yield operands whose dtype (T11) or sizes (T8) differ from those of the subgraph's input.
+
+    Args:
+        name: the operator.
+        outer: the graph of the call.
+        passed: the operands.
+        sliced: of each, whether the subgraph gets slices of it, whose sizes are not compared.
+        graph: the subgraph.
+    """
+    for (kind, value), is_sliced, taken in zip(passed, sliced, graph.inputs, strict=False):
         given = outer.tensor_values.get(value) if kind == "as_tensor" else None
         inner = graph.tensor_values.get(taken.as_tensor.name) if taken.as_tensor is not UNSET else None
         if given is not None and inner is not None and given.dtype is not inner.dtype:
             expected = f"{name} to pass {short_name(inner.dtype)} for {quote(taken.value.name)}"
             yield "T11", ".inputs", f"expected {expected}, got {short_name(given.dtype)}"
+        elif given is not None and inner is not None and not is_sliced and not _may_be(given, inner):
+            message = f"expected {name} to pass a tensor of the sizes of {quote(taken.value.name)}, got {quote(value)}"
+            yield "T8", ".inputs", message
 
 
 def _result_errors(

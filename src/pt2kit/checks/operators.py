@@ -57,7 +57,7 @@ _NAMED_RESULTS: Final = (
 )
 """Arms of the results of a function."""
 _ARMS_OF_KINDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {"Tensor": ("as_tensor",), "int": ("as_int", "as_sym_int"), "str": ("as_string",)}
+    {"Tensor": ("as_tensor",), "int": ("as_int", "as_sym_int")}
 )
 
 
@@ -118,6 +118,10 @@ def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
         yield from function_problems(node, step.where)
     elif (operator := schemas.find(node.target, context.release)) is None:
         yield from _ints(node, step.where)
+        for position, named in enumerate(node.inputs):
+            if not named.name:
+                message = "expected the name of an argument, got none"
+                yield Problem(f"{step.where}.inputs[{position}].name", "T3", message)
     elif not operator.is_open:
         found = argument_problems(node, step.where, operator, singles(step.scope.graph))
         for problem in (*found, *result_problems(node, step.where, operator, context.release)):
@@ -140,9 +144,12 @@ def function_problems(node: schema.Node, where: str) -> Iterator[Problem]:
     yield from _names(node, where)
     if node.target in FUNCTIONS:
         for position, (named, kind) in enumerate(zip(node.inputs, FUNCTIONS[node.target].kinds, strict=False)):
-            if (arm := named.arg.type) not in (arms := _ARMS_OF_KINDS[kind]):
+            if (arm := named.arg.type) not in (arms := _ARMS_OF_KINDS.get(kind, ("as_string",))):
                 message = f"expected {' or '.join(arms)} as argument {position} of {node.target}, got {arm}"
                 yield Problem(f"{where}.inputs[{position}].arg", "T5", message)
+            elif arm == "as_string" and (text := named.arg.as_string) not in (texts := kind.split("|")):
+                message = f"expected {' or '.join(texts)} as argument {position} of {node.target}, got {quote(text)}"
+                yield Problem(f"{where}.inputs[{position}].arg", "T15", message)
         for position, output in enumerate(node.outputs):
             if output.type not in _NAMED_RESULTS:
                 message = f"expected a value or none as result {position} of {node.target}, got {output.type}"

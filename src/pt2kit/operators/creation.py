@@ -64,10 +64,11 @@ def created(
     Args:
         size: its sizes, none of them negative.
         dtype: its dtype.
-        device, layout: as the call names them.
+        device: as the call names it.
+        layout: as the call names it; no kernel creates such a tensor in another one than strided.
         default: the device if the call names none.
     """
-    require_strided(layout)
+    expect(layout in (None, Layout.Strided), f"layout: expected Strided, got {layout and layout.name}")
     require_least(size, 0, "size: expected sizes of 0 or more")
     return new(size, dtype, placed(device, default))
 

@@ -177,7 +177,8 @@ class Function:
     """A function of torch over tensors or modes that export leaves in graphs.
 
     Args:
-        kinds: the kinds of its arguments by place, as far as a call is checked: "Tensor", "int", "str".
+        kinds: the kinds of its arguments by place, as far as a call is checked: "Tensor", "int", or the texts that one
+            may be, with bars between them.
         opens: the function that opens the region which this one closes; "" if it closes none.
     """
 
@@ -196,7 +197,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
     {
         HIDES: Function(("Tensor", "int", "int")),
         SHOWS: Function(("Tensor", "int", "int")),
-        OPENS: Function(("int", "str")),
+        OPENS: Function(("int", "error|same|different")),
         CLOSES: Function(opens=OPENS),
         f"{PREDISPATCH}_jvp_decrement_nesting": Function(opens=f"{PREDISPATCH}_jvp_increment_nesting"),
         f"{PREDISPATCH}_exit_dual_level": Function(opens=f"{PREDISPATCH}_enter_dual_level"),
