@@ -130,6 +130,8 @@ def test_command_prints_tables_and_json():
     assert "peak memory" in pt2("show", path, *at).out
     tree = json.loads(pt2("show", path, *at, "--peak-flops", "1T", "--bandwidth", "100G", "--json").out)
     assert tree["seconds"] > 0
+    rates = ("--peak-flops", "1e12", "--bandwidth", "1e11")
+    assert json.loads(pt2("show", path, *at, *rates, "--json").out)["seconds"] == tree["seconds"]
     assert tree["total"]["flops"] == counted("dynamic_batch").at({symbol: 64}).total.flops
     assert pt2("show", path, "--cost", "--bandwidth", "1G").code == 2
     assert pt2("show", path, "--cost", "--at", "s99=1").code == 2

@@ -127,7 +127,7 @@ def amount(unit: str, base: int, expected: str) -> Callback:
     def parse(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
         if text is None:
             return None
-        match = re.fullmatch(rf"(\d+(?:\.\d+)?){unit}", text.strip(), re.IGNORECASE)
+        match = re.fullmatch(rf"(\d+(?:\.\d+)?(?:e\d\d?)?){unit}", text.strip(), re.IGNORECASE)
         number = int(float(match[1]) * float(base) ** " KMGTP".index(match[2].upper() or " ")) if match else 0
         if not number:
             raise click.UsageError(f"{parameter.opts[0]}: expected {expected}, got {text!r}")
