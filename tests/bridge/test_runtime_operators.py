@@ -110,6 +110,8 @@ CALLS: dict[str, Any] = {
     "empty index": ("gather.default", torch.rand(5), 0, torch.zeros(2, 0, dtype=torch.int64)),
     # Without dimensions of its own, the weight of the target is returned even if nothing is reduced.
     "loss of one row": ("nll_loss_forward.default", torch.rand(3), torch.tensor(1), torch.rand(3), 0, -100),
+    # Of parts that both are divided by 0, one may be infinite and one nan.
+    "no freedom": ("var.correction", torch.tensor([-2 + 0j, -1 + 0j]), [0], {"correction": 2}),
     "squeezed in place": ("squeeze_.default", NUMBERS[:1, :, :1].clone()),
     "axes swapped in place": ("swapaxes_.default", NUMBERS.clone(), 0, 2),
     "dims swapped in place": ("swapdims_.default", NUMBERS.clone(), 0, 1),

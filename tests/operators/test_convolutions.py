@@ -214,6 +214,12 @@ def test_flops() -> None:
     assert flops("aten.conv2d.default", {"input": t(S, 4, 8, 8), "weight": WEIGHT}) == 2 * 36 * 6 * 4 * 9 * S
 
 
+def test_no_channels() -> None:
+    """torch gives no channels for none, whatever the weight has."""
+    with pytest.raises(Unknown, match="channels"):
+        infer("aten.conv1d.default", {"input": t(0, 3), "weight": t(2, 0, 1)})
+
+
 def test_unknown_strides() -> None:
     """Strides in channels_last_3d are not known."""
     video = t(2, 4, 8, 8, 8, strides=(2048, 1, 256, 32, 4))

@@ -43,6 +43,7 @@ RESULTS: list[tuple[str, dict[str, Any], Any]] = [
     ("aten.cross_entropy_loss.default", {"self": t(2, 5, 7), "target": t(2, 7, dtype=I64), "reduction": 0}, t(2, 7)),
     ("aten.cross_entropy_loss.default", {"self": t(2, 5, 7), "target": t(2, 5, 7), "reduction": 0}, t(2, 7)),
     ("aten.cosine_similarity.default", {"x1": t(2, 5), "x2": t(1, 5)}, t(2)),
+    ("aten.cosine_similarity.default", {"x1": t(3), "x2": t(dtype=F64), "dim": 0}, t(dtype=F64)),
 ]
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("aten.instance_norm.default", {"input": t(2, 3, 4), "running_mean": t(2)}, "sizes", "for each channel"),

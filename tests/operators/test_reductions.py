@@ -35,6 +35,7 @@ RESULTS: list[tuple[str, dict[str, Any], Any]] = [
     ("aten.diff.default", {"self": t(4, S), "dim": 0, "prepend": t(2, S)}, t(5, S)),
     ("prims.sum.default", {"inp": t(2, S), "dims": ()}, t(2, S)),
     ("aten.cumsum.default", {"self": t(2, S, dtype=BOOL), "dim": 1}, t(2, S, dtype=I64)),
+    ("aten.cumsum_.default", {"self": t(dtype=BOOL), "dim": 0}, t(dtype=BOOL)),
     ("aten.cummax.default", {"self": t(2, S), "dim": 1}, (t(2, S), t(2, S, dtype=I64))),
     ("aten.sort.default", {"self": t(2, 3, strides=(1, 2))}, (t(2, 3, strides=(1, 2)), t(2, 3, dtype=I64))[:1]),
     ("aten.topk.default", {"self": t(2, S), "k": 2}, (t(2, 2), t(2, 2, dtype=I64))),

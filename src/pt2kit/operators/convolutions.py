@@ -13,6 +13,7 @@ from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
     Sizes,
     Tensor,
+    Unknown,
     agree,
     at_least,
     decided,
@@ -115,7 +116,10 @@ def convolve(
     count = weight.rank - 2
     steps, apart = per_dimension(stride, count, "stride", 1), per_dimension(dilation, count, "dilation", 1)
     _check(input, weight, bias, groups, weight.sizes[0])
-    agree(input.sizes[-count - 1], weight.sizes[1] * groups, "expected groups times weight channels as input channels")
+    channels = weight.sizes[1] * groups
+    agree(input.sizes[-count - 1], channels, "expected groups times weight channels as input channels")
+    if channels == 0:
+        raise Unknown("kernels give as many channels as weights have, or none")
     moved = input.sizes[-count:]
     if padding == "same":
         expect(all(step == 1 for step in steps), "padding 'same': expected strides of 1, got others")

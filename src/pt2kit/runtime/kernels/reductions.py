@@ -95,8 +95,10 @@ def _extreme(function: Callable[..., Any], self: Array, dim: int) -> Any:
 @kernel("aten.var.default .dim .correction", adapt=computed)
 def var(self: Array, dim: Any = None, unbiased: bool | None = None, correction: Any = None) -> Any:
     axes = axes_of(dim, self.ndim)
+    if is_complex(self):
+        return var(self.real, dim, unbiased, correction) + var(self.imag, dim, unbiased, correction)
     centered = self - self.mean(axes, keepdims=True)
-    squares = (centered * np.conjugate(centered)).real if is_complex(self) else centered * centered
+    squares = centered * centered
     fewer = float(unbiased) if unbiased is not None else 1.0 if correction is None else float(correction)
     count = max(0.0, math.prod(self.shape[axis] for axis in axes) - fewer)
     return squares.sum(axes) / np.asarray(count).astype(squares.dtype)
