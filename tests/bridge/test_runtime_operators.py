@@ -108,6 +108,9 @@ CALLS: dict[str, Any] = {
     ),
     # torch gathers nothing by an empty index, whatever its rank is.
     "empty index": ("gather.default", torch.rand(5), 0, torch.zeros(2, 0, dtype=torch.int64)),
+    "empty index of another rank": (
+        *("scatter_reduce.two", torch.rand(5), 0, torch.zeros(2, 0, dtype=torch.int64), torch.rand(2, 3), "amin"),
+    ),
     # Without dimensions of its own, the weight of the target is returned even if nothing is reduced.
     "loss of one row": ("nll_loss_forward.default", torch.rand(3), torch.tensor(1), torch.rand(3), 0, -100),
     # Of parts that both are divided by 0, one may be infinite and one nan.

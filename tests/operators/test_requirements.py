@@ -192,6 +192,14 @@ def test_steps_of_dimensions_of_one_element() -> None:
     assert broken("four bits", **given, qScaleAndZeros=Operand((2, 64, 2), (2, 4, 1))) == ["qScaleAndZeros"]
 
 
+def test_aligned_corners_need_no_scales() -> None:
+    """Scales that do not fit the sizes are read unless the corners are aligned."""
+    given: dict[str, Any] = {"self": Operand((1, 3, 10, 20)), "output_size": [3, 3], "scales_h": 1.7, "scales_w": 0.9}
+    assert broken("scaled", **given, align_corners=True) == []
+    assert broken("scaled", **given, align_corners=False) == ["output_size"]
+    assert broken("scaled", **given) == ["output_size"]
+
+
 @pytest.mark.parametrize("name", ["grads", "exp_avgs", "exp_avg_sqs", "state_sums", "momentum_buffer_list"])
 def test_lists_of_fused_optimizers(name: str) -> None:
     """Each list that an optimizer has is compared with its parameters, whichever lists other optimizers have."""

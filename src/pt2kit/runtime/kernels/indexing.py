@@ -283,6 +283,8 @@ def _scattered(change: Callable[..., Array], self: Array, dim: int, index: Array
         change: returns the array, from it, an index of the places, and as many values.
         self, dim, index, src, options: the arguments of the operator.
     """
+    if not index.size:  # Its rank may be another one then.
+        return self.copy()
     is_tensor = isinstance(src, ARRAYS) and src.ndim
     values = src[tuple(slice(0, size) for size in np.atleast_1d(index).shape)] if is_tensor else asarray(src)
     return change(self, _along(self, dim, index), values, **options)
