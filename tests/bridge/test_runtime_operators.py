@@ -406,6 +406,20 @@ def test_calls_without_samples(name):
     assert verdict(call) == ("equal", "")
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+def test_numbers_at_the_edges_of_bins(dtype):
+    """Rounding decides about them, as in torch; exact places would be other ones, which `verdict` takes for better."""
+    for bins, low, high in ((5, -2, 2), (10, 0, 1), (7, -1, 1), (64, -4, 4)):
+        numbers = (torch.arange(-20, 21) / 10).to(dtype)
+        call = call_of(torch.ops.aten.histc.default, (numbers, bins, low, high), {})
+        assert call is not None
+        kernel, operator = find_kernel(call.name), find_operator(call.name, nearest(""))
+        assert kernel is not None
+        assert operator is not None
+        counts = binding(kernel, operator)(**call.arguments)
+        assert counts.tolist() == torch.histc(numbers, bins, low, high).tolist()
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize(
     ("left", "right", "ends"),

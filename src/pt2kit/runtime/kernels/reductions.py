@@ -370,7 +370,7 @@ def bincount(self: Array, weights: Array | None, minlength: int) -> Any:
 
 @kernel("aten.histc.default")
 def histc(self: Array, bins: int, min: Any, max: Any) -> Any:
-    x = wide(self).reshape(-1).astype(FLOAT64)
+    x = cast(self, float_type(self.dtype)).reshape(-1)
     low, high = float(min), float(max)
     if low == high and x.size:
         low, high = float(x.min()), float(x.max())
@@ -378,8 +378,10 @@ def histc(self: Array, bins: int, min: Any, max: Any) -> Any:
         low, high = low - 1, high + 1
     if not (math.isfinite(low) and math.isfinite(high)):
         raise OperatorError(f"expected a range of finite numbers, got {low} to {high}")
-    inside = (x >= low) & (x <= high)
-    place = np.where(inside, (x - low) / (high - low) * bins, 0).astype(INT64)
+    first, last = np.asarray([low, high]).astype(x.dtype)
+    inside = (x >= first) & (x <= last)
+    # Rounded as torch does, which decides about numbers at the edges of bins.
+    place = np.where(inside, (x - first) * bins / (last - first), 0).astype(INT64)
     result = np.zeros_like(x, INT64, shape=(bins,))
     np.add.at(result, np.minimum(place, bins - 1), inside.astype(INT64))
     return result
