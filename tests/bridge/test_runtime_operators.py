@@ -111,6 +111,14 @@ CALLS: dict[str, Any] = {
     "empty index of another rank": (
         *("scatter_reduce.two", torch.rand(5), 0, torch.zeros(2, 0, dtype=torch.int64), torch.rand(2, 3), "amin"),
     ),
+    # Of a dimension whose size stays, or is doubled, some kernels do not look at the factor.
+    "copied": ("upsample_nearest2d.vec", torch.rand(1, 2, 5, 5), None, [1.1, 1.1]),
+    "doubled": ("upsample_nearest2d.vec", torch.rand(1, 2, 3, 3), None, [2.3, 2.2]),
+    "neither copied nor doubled": ("upsample_nearest1d.vec", torch.rand(1, 2, 5), None, [1.1]),
+    "volume": ("upsample_nearest3d.vec", torch.rand(1, 2, 3, 3, 3), None, [1.1, 2.3, 2.2]),
+    "copied linearly": ("upsample_bilinear2d.vec", torch.rand(1, 2, 5, 5), None, False, [1.1, 2.2]),
+    "copied by a wider window": ("upsample_bicubic2d.vec", torch.rand(1, 2, 5, 5), None, False, [1.1, 1.1]),
+    "copied with antialiasing": ("_upsample_bilinear2d_aa.vec", torch.rand(1, 2, 5, 5), None, False, [1.1, 2.2]),
     # Without dimensions of its own, the weight of the target is returned even if nothing is reduced.
     "loss of one row": ("nll_loss_forward.default", torch.rand(3), torch.tensor(1), torch.rand(3), 0, -100),
     # Of parts that both are divided by 0, one may be infinite and one nan.

@@ -27,8 +27,10 @@ Taps = Callable[[int, int, float, bool], "list[tuple[Array, Any]]"]
 element: from both sizes, the step, and `align_corners`."""
 
 
-def _nearest(offset: float, size: int, count: int, step: float, _: bool) -> list[tuple[Array, Any]]:
+def _nearest(offset: float, is_image: bool, size: int, count: int, step: float, _: bool) -> list[tuple[Array, Any]]:
     """Return taps of the nearest elements, from that many steps after the beginning of each."""
+    if is_image and count in (size, 2 * size):  # torch copies and doubles elements, whatever the factor is
+        step = size / count
     place = np.arange(count, dtype=np.float32) + np.float32(offset)
     return [(np.minimum(np.floor(place * np.float32(step)).astype(np.int64), size - 1), None)]
 
@@ -51,6 +53,8 @@ def _interpolated(
     weight_of: Callable[[Array], Any], reach: int, size: int, count: int, step: float, align_corners: bool
 ) -> list[tuple[Array, Any]]:
     """Return taps of the elements around each place, whose weights depend on their distance; the last ones repeat."""
+    if reach == 1 and count == size:  # torch copies elements, but for the wider window, whatever the factor is
+        step = 1.0
     place = np.arange(count)
     center = place * step if align_corners else (place + 0.5) * step - 0.5
     if reach == 1:
@@ -110,6 +114,8 @@ def _antialiased(
     filter_of: Callable[[Array], Any], support: float, size: int, count: int, step: float, align_corners: bool
 ) -> list[tuple[Array, Any]]:
     """Return taps whose window grows with the step, so that no element is left out."""
+    if count == size:  # torch copies elements, whatever the factor is
+        step = 1.0
     scale = max(step, 1.0)
     reach = support * scale
     center = step * (np.arange(count) + 0.5)
@@ -203,9 +209,13 @@ def affine_grid_generator(theta: Array, size: Sequence[int], align_corners: bool
 
 
 KERNELS: Final = {
-    **{f"aten.upsample_nearest{n}d.default .vec": partial(_resize, partial(_nearest, 0.0), n) for n in (1, 2, 3)},
     **{
-        f"aten._upsample_nearest_exact{n}d.default .vec": partial(_resize, partial(_nearest, 0.5), n) for n in (1, 2, 3)
+        f"aten.upsample_nearest{n}d.default .vec": partial(_resize, partial(_nearest, 0.0, n == 2), n)
+        for n in (1, 2, 3)
+    },
+    **{
+        f"aten._upsample_nearest_exact{n}d.default .vec": partial(_resize, partial(_nearest, 0.5, False), n)
+        for n in (1, 2, 3)
     },
     "aten.upsample_linear1d.default .vec": partial(_resize, partial(_interpolated, _triangle, 1), 1, are_stored=True),
     "aten.upsample_bilinear2d.default .vec": partial(_resize, partial(_interpolated, _triangle, 1), 2),
