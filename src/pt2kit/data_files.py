@@ -18,7 +18,7 @@ def data_file(place: str) -> Path | Traversable:
     path = Path(__file__).parent / place
     if path.exists():
         return path
-    # It reads a package inside a zip file, too; importing it takes some 5 ms, which others need not spend.
+    # It reads a package inside a zip file, too, but imports tempfile, shutil and more, which nothing else here needs.
     from importlib.resources import files
 
     return files("pt2kit") / place

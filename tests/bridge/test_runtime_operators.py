@@ -383,6 +383,14 @@ FAR = {"scaled_dot_product_attention.default": 6e-3}
 sums in vectors of the processor: 3e-3 differ with those of AVX2; 1.2e-2 if nothing is rounded on the way."""
 
 
+def computed(call):
+    """The result of the kernel of a call."""
+    kernel, operator = find_kernel(call.name), find_operator(call.name, nearest(""))
+    assert kernel is not None
+    assert operator is not None
+    return binding(kernel, operator)(**call.arguments)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", HALVES)
 def test_half_precision_is_rounded_where_torch_does(name, dtype):
@@ -392,10 +400,7 @@ def test_half_precision_is_rounded_where_torch_does(name, dtype):
     kwargs = args.pop() if isinstance(args[-1], dict) else {}
     call = call_of(find_overload(f"aten.{name}"), args, kwargs)
     assert call is not None
-    kernel, operator = find_kernel(call.name), find_operator(call.name, nearest(""))
-    assert kernel is not None
-    assert operator is not None
-    results = binding(kernel, operator)(**call.arguments), call.result
+    results = computed(call), call.result
     array, wanted = (one[0] if isinstance(one, tuple) else one for one in results)
     rtol = 1e-3 if dtype == torch.float16 else 1.6e-2
     got = torch.from_numpy(np.array(array, np.float32)).to(wanted.dtype)
@@ -421,11 +426,7 @@ def test_numbers_at_the_edges_of_bins(dtype):
         numbers = (torch.arange(-20, 21) / 10).to(dtype)
         call = call_of(torch.ops.aten.histc.default, (numbers, bins, low, high), {})
         assert call is not None
-        kernel, operator = find_kernel(call.name), find_operator(call.name, nearest(""))
-        assert kernel is not None
-        assert operator is not None
-        counts = binding(kernel, operator)(**call.arguments)
-        assert counts.tolist() == torch.histc(numbers, bins, low, high).tolist()
+        assert computed(call).tolist() == torch.histc(numbers, bins, low, high).tolist()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)

@@ -177,8 +177,8 @@ class Function:
     """A function of torch over tensors or modes that export leaves in graphs.
 
     Args:
-        kinds: the kinds of its arguments by place, as far as a call is checked: "Tensor", "int", or the texts that one
-            may be, with bars between them.
+        kinds: the kinds of its arguments by place, as far as a call is checked: "Tensor", "int", or, of
+            a text, those that it may be: "error|same".
         opens: the function that opens the region which this one closes; "" if it closes none.
     """
 

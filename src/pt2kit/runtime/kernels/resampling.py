@@ -27,10 +27,8 @@ Taps = Callable[[int, int, float, bool], "list[tuple[Array, Any]]"]
 element: from both sizes, the step, and `align_corners`."""
 
 
-def _nearest(offset: float, is_image: bool, size: int, count: int, step: float, _: bool) -> list[tuple[Array, Any]]:
+def _nearest(offset: float, size: int, count: int, step: float, _: bool) -> list[tuple[Array, Any]]:
     """Return taps of the nearest elements, from that many steps after the beginning of each."""
-    if is_image and count in (size, 2 * size):  # torch copies and doubles elements, whatever the factor is
-        step = size / count
     place = np.arange(count, dtype=np.float32) + np.float32(offset)
     return [(np.minimum(np.floor(place * np.float32(step)).astype(np.int64), size - 1), None)]
 
@@ -53,8 +51,6 @@ def _interpolated(
     weight_of: Callable[[Array], Any], reach: int, size: int, count: int, step: float, align_corners: bool
 ) -> list[tuple[Array, Any]]:
     """Return taps of the elements around each place, whose weights depend on their distance; the last ones repeat."""
-    if reach == 1 and count == size:  # torch copies elements, but for the wider window, whatever the factor is
-        step = 1.0
     place = np.arange(count)
     center = place * step if align_corners else (place + 0.5) * step - 0.5
     if reach == 1:
@@ -87,6 +83,7 @@ def _resize(
     scales_h: Any = None,
     scales_w: Any = None,
     are_stored: bool = False,
+    whole: Sequence[int] = (),
 ) -> Any:
     """Return an array with its last dimensions resized, one after the other.
 
@@ -94,11 +91,13 @@ def _resize(
         taps, n: how each of the last `n` dimensions is summed.
         self, result, align_corners, scale_factors, scales, scales_d, scales_h, scales_w: arguments of the operator.
         are_stored: whether weights are rounded to the type of the elements, the first of two to the rest of the second.
+        whole: multiples of a size to which torch's kernel resizes without regard to the factor: 1 if it copies then.
     """
     factors = scale_factors or ([scales] if n == 1 else [scales_d, scales_h, scales_w][3 - n :])
     x, keep = wide(self), rounding(self.dtype)
     for axis, (count, factor) in enumerate(zip(result.sizes[2:], factors, strict=True), 2):
-        step = _step(x.shape[axis], count, factor, align_corners)
+        is_whole = count in [x.shape[axis] * times for times in whole]
+        step = _step(x.shape[axis], count, None if is_whole else factor, align_corners)
         found = taps(x.shape[axis], count, step, align_corners)
         if are_stored and x.dtype != self.dtype:
             *others, (source, weight) = [(source, keep(weight)) for source, weight in found]
@@ -114,8 +113,6 @@ def _antialiased(
     filter_of: Callable[[Array], Any], support: float, size: int, count: int, step: float, align_corners: bool
 ) -> list[tuple[Array, Any]]:
     """Return taps whose window grows with the step, so that no element is left out."""
-    if count == size:  # torch copies elements, whatever the factor is
-        step = 1.0
     scale = max(step, 1.0)
     reach = support * scale
     center = step * (np.arange(count) + 0.5)
@@ -210,21 +207,21 @@ def affine_grid_generator(theta: Array, size: Sequence[int], align_corners: bool
 
 KERNELS: Final = {
     **{
-        f"aten.upsample_nearest{n}d.default .vec": partial(_resize, partial(_nearest, 0.0, n == 2), n)
-        for n in (1, 2, 3)
+        f"aten.upsample_nearest{n}d.default .vec": partial(_resize, partial(_nearest, 0.0), n, whole=whole)
+        for n, whole in ((1, ()), (2, (1, 2)), (3, ()))
     },
     **{
-        f"aten._upsample_nearest_exact{n}d.default .vec": partial(_resize, partial(_nearest, 0.5, False), n)
-        for n in (1, 2, 3)
+        f"aten._upsample_nearest_exact{n}d.default .vec": partial(_resize, partial(_nearest, 0.5), n) for n in (1, 2, 3)
     },
-    "aten.upsample_linear1d.default .vec": partial(_resize, partial(_interpolated, _triangle, 1), 1, are_stored=True),
-    "aten.upsample_bilinear2d.default .vec": partial(_resize, partial(_interpolated, _triangle, 1), 2),
-    "aten.upsample_trilinear3d.default .vec": partial(
-        _resize, partial(_interpolated, _triangle, 1), 3, are_stored=True
-    ),
+    **{
+        f"aten.upsample_{name}.default .vec": partial(
+            _resize, partial(_interpolated, _triangle, 1), n, are_stored=n != 2, whole=(1,)
+        )
+        for n, name in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d"))
+    },
     "aten.upsample_bicubic2d.default .vec": partial(_resize, partial(_interpolated, _cubic, 2), 2, are_stored=True),
-    "aten._upsample_bilinear2d_aa.default .vec": partial(_resize, partial(_antialiased, _triangle, 1.0), 2),
+    "aten._upsample_bilinear2d_aa.default .vec": partial(_resize, partial(_antialiased, _triangle, 1.0), 2, whole=(1,)),
     "aten._upsample_bicubic2d_aa.default .vec": partial(
-        _resize, partial(_antialiased, partial(_cubic, a=-0.5), 2.0), 2
+        _resize, partial(_antialiased, partial(_cubic, a=-0.5), 2.0), 2, whole=(1,)
     ),
 }
